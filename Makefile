@@ -1,0 +1,189 @@
+# Tidemill. `make help` lists what there is to make; docs/ARCHITECTURE.md says how it is built up.
+# Variables: V=debug|release|tsan|cov, CC, CFLAGS, LDFLAGS, DESTDIR, PREFIX, GROUP (of tests), ONLY (of benchmarks).
+
+CC      ?= gcc
+CXX     ?= g++
+V       ?= debug
+PREFIX  ?= /usr/local
+B       := build/$(V)
+GEN     := build/gen
+VERSION := 0.1.0
+MAKEFLAGS += --no-builtin-rules
+
+PKGS := jansson yaml-0.1 libpq libevent_core libevent_extra libevent_openssl libevent_pthreads libcurl libgit2 openssl libzstd
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl -pthread
+
+IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null | head -n 1))
+
+WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wformat=2 -Wshadow -Wcast-qual -Wnull-dereference \
+	-Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith -Wvla \
+	-Walloca -Wdate-time -Wframe-larger-than=16384 -Wunused-result -Wdouble-promotion -Wno-missing-field-initializers
+WARN_gcc := -Wno-variadic-macros -Wformat-overflow=2 -Wformat-truncation=2 -Wformat-signedness -Wstringop-overflow=4 -Walloc-zero \
+	-Wcast-align=strict -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wimplicit-fallthrough=5 -Wjump-misses-init \
+	-Wtrampolines -Wbidi-chars=any
+WARN_clang := -Wno-gnu-zero-variadic-macro-arguments -Wthread-safety -Wcomma -Wimplicit-fallthrough -Wcast-align -Wno-format-pedantic
+WARN += $(if $(IS_CLANG),$(WARN_clang),$(WARN_gcc))
+
+HARDEN := -fstack-protector-strong -fno-strict-aliasing -fno-delete-null-pointer-checks -fcf-protection=full
+HARDEN_gcc := -fstack-clash-protection
+HARDEN += $(if $(IS_CLANG),,$(HARDEN_gcc))
+CFLAGS_debug   := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+CFLAGS_release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(if $(IS_CLANG),2,3) -fno-strict-overflow $(if $(IS_CLANG),,-ftrivial-auto-var-init=zero -fzero-call-used-regs=used-gpr)
+CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_cov     := -O0 -g --coverage
+LDFLAGS_debug   := -fsanitize=address,undefined
+LDFLAGS_release :=
+LDFLAGS_tsan    := -fsanitize=thread
+LDFLAGS_cov     := --coverage
+LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--as-needed,--gc-sections
+
+CPPFLAGS_ALL := -D_GNU_SOURCE -DTIDEMILL_VERSION='"$(VERSION)"' -I. -Ibuild
+CFLAGS_ALL = -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -fPIE -ffunction-sections -fdata-sections \
+	-ffile-prefix-map=$(CURDIR)=. $(CFLAGS_$(V)) $(patsubst -I%,-isystem %,$(PKG_CFLAGS)) $(CFLAGS)
+
+# Sources. A file named main.c is a program's entry and is linked into that program only.
+LIB_SRC    := $(filter-out %/main.c,$(wildcard lib/*/*.c api/*.c)) $(GEN)/sql.c
+SERVER_SRC := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c)) $(GEN)/assets.c
+WORKER_SRC := $(filter-out worker/main.c worker/init/%,$(wildcard worker/*.c worker/*/*.c))
+CLI_SRC    := $(filter-out cli/main.c,$(wildcard cli/*.c))
+INIT_SRC   := $(wildcard worker/init/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*.c) $(GEN)/unit_main.c
+HEADERS    := $(wildcard lib/*/*.h api/*.h server/*.h server/*/*.h worker/*.h worker/*/*.h cli/*.h)
+SOURCES    := $(wildcard lib/*/*.c api/*.c server/*.c server/*/*.c worker/*.c worker/*/*.c cli/*.c)
+TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h)
+
+obj = $(patsubst %.c,$(B)/%.o,$(1))
+
+PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard worker/main.c),tidemill-worker) \
+	$(if $(wildcard cli/main.c),tidemill) $(if $(wildcard worker/init/main.c),tidemill-init) \
+	$(if $(wildcard lib/vcs/main.c),tidemill-git)
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: programs extras ## Build all programs of the chosen variant
+programs: $(PROGRAMS:%=$(B)/%)
+extras: $(if $(wildcard tests/tools/drift_case.c),$(B)/drift_case)
+
+$(B)/%.o: %.c | $(GEN)/sql.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CFLAGS_FILE) -MMD -MP -c -o $@ $<
+
+$(B)/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) -I. -Ibuild -c -o $@ $<
+
+# The kernels of the statistics are vectorised by the compiler; -ffast-math stays forbidden.
+$(B)/lib/stats/%.o: CFLAGS_FILE := -O3 -ffp-contract=off
+
+$(B)/libtidemill.a: $(call obj,$(LIB_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+LINK_CMD = $(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $(1) $(B)/libtidemill.a $(PKG_LIBS) $(LDFLAGS)
+
+$(B)/tidemill-server: $(call obj,server/main.c $(SERVER_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/tidemill-worker: $(call obj,worker/main.c $(WORKER_SRC)) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/tidemill: $(call obj,cli/main.c $(CLI_SRC)) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/drift_case: $(call obj,tests/tools/drift_case.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+
+# Static, libc only, never sanitised: it is PID 1 of other people's containers.
+$(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. -o $@ $(INIT_SRC)
+
+$(B)/tests/%.o: CFLAGS_FILE := -Wno-missing-prototypes
+$(B)/build/gen/%.o: CFLAGS_FILE := -Wno-missing-prototypes
+
+# ---- generated sources -------------------------------------------------------------------------
+QUERIES := $(wildcard schema/queries/*.sql)
+$(GEN)/sql.h: $(QUERIES) tools/sqlgen.awk
+	@mkdir -p $(@D)
+	awk -v mode=h -f tools/sqlgen.awk $(QUERIES) > $@
+$(GEN)/sql.c: $(GEN)/sql.h
+	awk -v mode=c -f tools/sqlgen.awk $(QUERIES) > $@
+$(B)/build/gen/%.o: build/gen/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CFLAGS_FILE) -MMD -MP -c -o $@ $<
+$(GEN)/unit_main.c: $(wildcard tests/unit/*_test.c) tools/testgen.awk
+	@mkdir -p $(@D)
+	awk -f tools/testgen.awk $(wildcard tests/unit/*_test.c) > $@
+
+# The dashboard and the migrations are compiled in. Without web/dist the server says so at /.
+ASSET_FILES := $(shell find web/dist -type f 2>/dev/null | sort) $(sort $(wildcard schema/migrations/*.sql))
+$(GEN)/assets.c $(GEN)/assets_data.S &: $(ASSET_FILES) tools/assets.sh
+	@mkdir -p $(GEN)
+	sh tools/assets.sh $(GEN)
+$(B)/gen/assets_data.o: $(GEN)/assets_data.S
+	@mkdir -p $(@D)
+	$(CC) -c -o $@ $<
+
+# ---- tests ---------------------------------------------------------------------------------------
+$(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(filter-out worker/agent.c,$(WORKER_SRC)) $(CLI_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a
+	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $(filter %.o,$^) $(B)/libtidemill.a $(PKG_LIBS) -lcmocka $(LDFLAGS)
+
+unit: $(B)/unit ## Run the unit tests (FILTER=pattern runs some)
+	$(B)/unit $(FILTER)
+
+test: ## Install what is missing and run all tests (GROUP=unit|integration|faults|e2e|peers runs one)
+	bash tests/run.sh $(GROUP)
+soak: ## The long campaigns in full
+	SOAK=1 bash tests/run.sh faults
+bench: ## Run the benchmarks (ONLY=name runs one) and write build/bench.json
+	bash tests/bench/run.sh $(ONLY)
+
+# ---- house rules ---------------------------------------------------------------------------------
+check: layercheck srccheck formatcheck headercheck checksql openapicheck ## House rules: layers, headers, banned calls, format, SQL, OpenAPI
+layercheck:
+	awk -f tools/checklayers.awk tools/layers.txt $(SOURCES) $(HEADERS)
+srccheck:
+	awk -f tools/checksrc.awk $(SOURCES) $(HEADERS) $(TEST_SOURCES)
+	sh tools/checktree.sh
+formatcheck:
+	clang-format --dry-run -Werror $(SOURCES) $(HEADERS) $(TEST_SOURCES)
+format: ## Format all C sources
+	clang-format -i $(SOURCES) $(HEADERS) $(TEST_SOURCES)
+headercheck: $(HEADERS:%=$(B)/headers/%.ok)
+$(B)/headers/%.ok: % | $(GEN)/sql.h
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS_ALL) -Wno-unused-function -Werror -fsyntax-only -x c $< && touch $@
+checksql: ## Prepare every statement against a migrated database
+	bash tools/checksql.sh
+openapi: $(B)/tidemill-server ## Write api/openapi.json from the route and field tables
+	$(B)/tidemill-server --openapi > api/openapi.json
+openapicheck: $(if $(wildcard server/main.c),$(B)/tidemill-server)
+	$(if $(wildcard server/main.c),$(B)/tidemill-server --openapi | diff -u api/openapi.json - )
+tidy: ## clang-tidy over all sources
+	clang-tidy --quiet $(SOURCES) -- $(CFLAGS_ALL)
+clang: ## Compile everything with clang, warnings as errors
+	$(MAKE) V=release B=build/clang CC=clang CFLAGS=-Werror programs
+
+# ---- web, demo, install --------------------------------------------------------------------------
+web: ## Build the dashboard into web/dist
+	bash tools/web.sh
+demo: ## Install what is missing, build, and run the whole loop on real data
+	bash examples/demo.sh start
+demo-stop: ## Stop what `make demo` left running
+	bash examples/demo.sh stop
+
+install: ## Install programs, migrations and units (DESTDIR=, PREFIX=)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/tidemill
+	install -m 0755 $(B)/tidemill $(B)/tidemill-server $(B)/tidemill-worker $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 $(B)/tidemill-git $(B)/tidemill-init $(DESTDIR)$(PREFIX)/libexec/tidemill
+
+clean: ## Remove what was built
+	rm -rf build web/dist
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+.PHONY: all programs extras unit test soak bench check layercheck srccheck formatcheck format headercheck checksql \
+	openapi openapicheck tidy clang web demo demo-stop install clean help

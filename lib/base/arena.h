@@ -1,0 +1,29 @@
+/*
+ * Bump allocator for one request, one flow or one job. Everything is freed at once by the last
+ * drop, which first runs the deferred cleanups, newest first. Passing the limit is a bug of the
+ * caller (sizes that users control are checked first) and aborts. Not thread-safe: an arena belongs
+ * to one thread at a time.
+ */
+#ifndef LIB_BASE_ARENA_H
+#define LIB_BASE_ARENA_H
+#include "lib/base/str.h"
+
+struct arena;
+
+struct arena *arena_new(size_t limit) __attribute__((returns_nonnull));
+void arena_hold(struct arena *a); /* before an asynchronous operation that uses the arena */
+void arena_drop(struct arena *a); /* in its completion; NULL is fine */
+/* Zeroed, aligned to 16 bytes. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
+void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((returns_nonnull));
+char *arena_dup(struct arena *a, struct str s)
+	__attribute__((returns_nonnull)); /* NUL-terminated */
+struct str arena_str(struct arena *a, struct str s); /* a copy as a view */
+struct str arena_printf(struct arena *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void arena_defer(struct arena *a, void (*fn)(void *), void *arg);
+size_t arena_used(const struct arena *a);
+#define arena_new_of(a, type)      ((type *)arena_alloc((a), sizeof(type)))
+#define arena_array_of(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * Time. Instants are int64_t microseconds since 1970-01-01T00:00:00Z; a day is a count of days
+ * since then. The clock is a value that is passed, so that tests run on their own time. Elapsed
+ * time (deadlines, leases) is measured on CLOCK_BOOTTIME, which also counts suspended time.
+ */
+#ifndef LIB_BASE_CLOCK_H
+#define LIB_BASE_CLOCK_H
+#include "lib/base/str.h"
+
+#define CLOCK_SECOND INT64_C(1000000)
+#define CLOCK_MINUTE (60 * CLOCK_SECOND)
+#define CLOCK_HOUR   (60 * CLOCK_MINUTE)
+#define CLOCK_DAY    (24 * CLOCK_HOUR)
+
+struct clock {
+	int64_t (*now)(void *arg); /* wall time */
+	int64_t (*elapsed)(void *arg); /* monotonic, from an arbitrary start */
+	void *arg;
+};
+
+extern const struct clock clock_real;
+int64_t clock_now(const struct clock *c);
+int64_t clock_elapsed(const struct clock *c);
+
+/* "2026-11-30T02:57:58.123456Z" (fraction left out when zero); RFC 3339. Returns out. */
+enum { CLOCK_TEXT_MAX = 40 };
+const char *clock_format(char out[CLOCK_TEXT_MAX], int64_t us);
+const char *clock_format_date(char out[CLOCK_TEXT_MAX], int64_t us); /* "2026-11-30", in UTC */
+/* RFC 3339 with any offset; a bare date ("2001-01-31") is its midnight in UTC. */
+bool clock_parse(struct str s, int64_t *ret_us);
+bool clock_parse_date(struct str s, int64_t *ret_us); /* a bare date only */
+
+/* Proleptic Gregorian calendar, by the algorithm of H. Hinnant, "chrono-compatible low-level date
+ * algorithms". Months and days count from 1. */
+struct clock_date {
+	int64_t year;
+	int month, day;
+};
+int64_t clock_days(struct clock_date d);
+struct clock_date clock_date(int64_t days);
+
+/* A span as users write it: calendar months apart from exact time, since a month has no length. */
+struct clock_span {
+	int64_t months; /* mo = 1, q = 3, y = 12 */
+	int64_t us; /* s m h d w */
+};
+/* "30m", "14d", "1q", "3y", "1d12h" (largest unit first is not required); no sign. */
+bool clock_parse_span(struct str s, struct clock_span *ret);
+/* us + sign * span, in UTC; a day that the target month lacks becomes its last day. */
+int64_t clock_add(int64_t us, struct clock_span span, int sign);
+
+#endif
