@@ -1,0 +1,702 @@
+-- The truth of Tidemill. Conventions:
+--   * ids are prefixed ULIDs in ctext (text that sorts by bytes); hot history uses bigint surrogates;
+--   * every mutable object has `version`, which is its ETag and the key of compare-and-set;
+--   * a state change and its event row are one transaction;
+--   * partitioned tables carry `made`, the first day of the month or week in which their parent was
+--     made, so that all rows of one parent share one partition and retention drops partitions.
+
+CREATE DOMAIN ctext AS text COLLATE "C";
+
+-- ---- who ------------------------------------------------------------------------------------------
+
+CREATE TABLE principal (
+	id          ctext PRIMARY KEY,                 -- usr_…
+	name        ctext NOT NULL UNIQUE,
+	admin       boolean NOT NULL DEFAULT false,
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	disabled_at timestamptz
+);
+
+CREATE TABLE project (
+	id          ctext PRIMARY KEY,                 -- prj_…
+	name        ctext NOT NULL UNIQUE,
+	description text NOT NULL DEFAULT '',
+	retention   jsonb NOT NULL DEFAULT '{}',       -- {"runs": "1y", "logs": "90d", …}; absent = kept
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	created_by  ctext REFERENCES principal,
+	version     bigint NOT NULL DEFAULT 1
+);
+
+CREATE TABLE member (
+	project_id   ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	principal_id ctext NOT NULL REFERENCES principal ON DELETE CASCADE,
+	role         text NOT NULL CHECK (role IN ('viewer', 'ci', 'operator', 'owner')),
+	PRIMARY KEY (project_id, principal_id)
+);
+
+-- One row per credential. The secret is never stored, only its HMAC under the server's pepper.
+CREATE TABLE token (
+	id           ctext PRIMARY KEY,                -- the public 12 characters
+	kind         text NOT NULL CHECK (kind IN ('pat', 'ci', 'wk', 'jb', 'bs', 'jn')),
+	mac          bytea NOT NULL,
+	name         text NOT NULL DEFAULT '',
+	principal_id ctext REFERENCES principal ON DELETE CASCADE,
+	project_id   ctext REFERENCES project ON DELETE CASCADE,  -- limits the token to one project
+	role         text CHECK (role IN ('viewer', 'ci', 'operator', 'owner')), -- limits it to a role
+	worker_id    ctext,
+	attempt_id   ctext,
+	epoch        bigint,
+	data         jsonb NOT NULL DEFAULT '{}',      -- join tokens: pool and labels
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	created_by   ctext,
+	expires_at   timestamptz NOT NULL,
+	last_used_at timestamptz,
+	last_used_ip text,
+	used_at      timestamptz,                      -- of one-use tokens
+	revoked_at   timestamptz
+);
+CREATE INDEX token_principal ON token (principal_id) WHERE principal_id IS NOT NULL;
+CREATE INDEX token_attempt ON token (attempt_id) WHERE attempt_id IS NOT NULL;
+CREATE INDEX token_worker ON token (worker_id) WHERE worker_id IS NOT NULL;
+
+CREATE TABLE session (                                 -- of the dashboard
+	mac          bytea PRIMARY KEY,                -- HMAC of the cookie
+	token_id     ctext NOT NULL REFERENCES token ON DELETE CASCADE,
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	last_seen_at timestamptz NOT NULL DEFAULT now(),
+	expires_at   timestamptz NOT NULL
+);
+
+CREATE TABLE idempotency (
+	principal_id ctext NOT NULL,                   -- or the worker's or the token's id
+	key          ctext NOT NULL,
+	request_hash bytea NOT NULL,
+	status       int,                              -- null while the first request is running
+	response     text,
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (principal_id, key)
+);
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+-- ---- the outbox --------------------------------------------------------------------------------------
+
+-- xid lets readers skip rows of transactions that are still open, so that nothing is passed over.
+CREATE TABLE event (
+	id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at         timestamptz NOT NULL DEFAULT now(),
+	xid        xid8 NOT NULL DEFAULT pg_current_xact_id(),
+	project_id ctext,
+	type       text NOT NULL,                      -- "run.succeeded"
+	subject    ctext NOT NULL,                     -- the id of the object
+	parent     ctext,                              -- e.g. the run of a step
+	actor      ctext,
+	data       jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX event_subject ON event (subject, id);
+CREATE INDEX event_parent ON event (parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX event_project ON event (project_id, id);
+
+CREATE TABLE leader (
+	role       text PRIMARY KEY,
+	holder     ctext NOT NULL,
+	epoch      bigint NOT NULL,
+	expires_at timestamptz NOT NULL
+);
+
+-- ---- bytes -------------------------------------------------------------------------------------------
+
+CREATE TABLE blob (
+	digest     bytea PRIMARY KEY,                  -- sha256
+	size       bigint NOT NULL,
+	created_at timestamptz NOT NULL DEFAULT now(),
+	touched_at timestamptz NOT NULL DEFAULT now()  -- last upload or new reference: the grace of the collector
+);
+
+-- ---- data sets -----------------------------------------------------------------------------------------
+
+CREATE TABLE dataset (
+	id          ctext PRIMARY KEY,                 -- ds_…
+	project_id  ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	name        ctext NOT NULL,
+	description text NOT NULL DEFAULT '',
+	labels      jsonb NOT NULL DEFAULT '{}',
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	created_by  ctext,
+	versions    bigint NOT NULL DEFAULT 0,         -- the last number given
+	version     bigint NOT NULL DEFAULT 1,
+	UNIQUE (project_id, name)
+);
+
+CREATE TABLE dataset_version (
+	id           ctext PRIMARY KEY,                -- dsv_…
+	dataset_id   ctext NOT NULL REFERENCES dataset ON DELETE CASCADE,
+	number       bigint NOT NULL,
+	digest       bytea NOT NULL,                   -- sha256 of the canonical manifest
+	files        bigint NOT NULL,
+	bytes        bigint NOT NULL,
+	description  text NOT NULL DEFAULT '',
+	labels       jsonb NOT NULL DEFAULT '{}',
+	parent_id    ctext REFERENCES dataset_version ON DELETE SET NULL,
+	run_id       ctext,                            -- the run that produced it
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	created_by   ctext,
+	UNIQUE (dataset_id, number)
+);
+CREATE UNIQUE INDEX dataset_version_digest ON dataset_version (dataset_id, digest);
+
+CREATE TABLE dataset_file (
+	version_id ctext NOT NULL REFERENCES dataset_version ON DELETE CASCADE,
+	path       ctext NOT NULL,
+	size       bigint NOT NULL,
+	digest     bytea NOT NULL REFERENCES blob,
+	media_type text NOT NULL DEFAULT 'application/octet-stream',
+	added      boolean NOT NULL DEFAULT true,      -- not in the parent version
+	PRIMARY KEY (version_id, path)
+);
+CREATE INDEX dataset_file_digest ON dataset_file (digest);
+
+-- ---- pipelines and runs ----------------------------------------------------------------------------------
+
+CREATE TABLE pipeline (
+	id          ctext PRIMARY KEY,                 -- pl_…
+	project_id  ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	name        ctext NOT NULL,
+	repository  text NOT NULL DEFAULT '',          -- '' when the spec came without one
+	ref         text NOT NULL DEFAULT '',
+	path        text NOT NULL DEFAULT '',
+	commit      text NOT NULL DEFAULT '',          -- at which spec was read
+	spec        jsonb NOT NULL,
+	source      text NOT NULL,                     -- the YAML as written
+	paused      boolean NOT NULL DEFAULT false,
+	runs        bigint NOT NULL DEFAULT 0,         -- the last run number given
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	created_by  ctext,
+	version     bigint NOT NULL DEFAULT 1,
+	UNIQUE (project_id, name)
+);
+-- "a new version of data set D starts pipelines": the triggers of the current spec, flat.
+CREATE TABLE pipeline_trigger (
+	pipeline_id ctext NOT NULL REFERENCES pipeline ON DELETE CASCADE,
+	position    int NOT NULL,
+	kind        text NOT NULL CHECK (kind IN ('push', 'schedule', 'dataset', 'pipeline')),
+	subject     ctext NOT NULL,                    -- data set or pipeline name, '' otherwise
+	spec        jsonb NOT NULL,
+	PRIMARY KEY (pipeline_id, position)
+);
+CREATE INDEX pipeline_trigger_subject ON pipeline_trigger (kind, subject);
+
+CREATE TABLE run (
+	id            ctext PRIMARY KEY,               -- run_…
+	project_id    ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	pipeline_id   ctext REFERENCES pipeline ON DELETE SET NULL,
+	pipeline      ctext NOT NULL,                  -- its name
+	number        bigint NOT NULL,
+	state         text NOT NULL DEFAULT 'queued'
+		CHECK (state IN ('queued', 'running', 'finishing', 'succeeded', 'failed', 'cancelled')),
+	reason        text NOT NULL DEFAULT '',        -- of the table of terminal reasons
+	message       text NOT NULL DEFAULT '',
+	spec          jsonb NOT NULL,                  -- effective, substituted
+	inputs        jsonb NOT NULL DEFAULT '{}',
+	labels        jsonb NOT NULL DEFAULT '{}',
+	repository    text NOT NULL DEFAULT '',
+	commit        text NOT NULL DEFAULT '',
+	trigger       text NOT NULL CHECK (trigger IN ('api', 'push', 'schedule', 'dataset', 'pipeline', 'decision')),
+	trigger_key   ctext,                           -- what fired it, once
+	decision_id   ctext,
+	experiment_id bigint,
+	concurrency_group  ctext,
+	concurrency_policy text CHECK (concurrency_policy IN ('queue', 'cancel_running', 'refuse')),
+	cancel_requested_at timestamptz,
+	created_at    timestamptz NOT NULL DEFAULT now(),
+	started_at    timestamptz,
+	ended_at      timestamptz,
+	created_by    ctext,
+	version       bigint NOT NULL DEFAULT 1
+);
+CREATE INDEX run_project ON run (project_id, created_at DESC, id DESC);
+CREATE INDEX run_pipeline ON run (pipeline_id, created_at DESC);
+CREATE INDEX run_open ON run (state, created_at) WHERE state IN ('queued', 'running', 'finishing');
+CREATE INDEX run_group ON run (project_id, concurrency_group, created_at)
+	WHERE concurrency_group IS NOT NULL AND state IN ('queued', 'running', 'finishing');
+CREATE UNIQUE INDEX run_trigger ON run (pipeline_id, trigger, trigger_key) WHERE trigger_key IS NOT NULL;
+
+-- What a run reads, pinned when it is made.
+CREATE TABLE run_dataset (
+	run_id     ctext NOT NULL REFERENCES run ON DELETE CASCADE,
+	name       ctext NOT NULL,
+	version_id ctext NOT NULL REFERENCES dataset_version,
+	PRIMARY KEY (run_id, name)
+);
+CREATE INDEX run_dataset_version ON run_dataset (version_id);
+
+CREATE TABLE step (
+	id          ctext PRIMARY KEY,                 -- st_…
+	run_id      ctext NOT NULL REFERENCES run ON DELETE CASCADE,
+	project_id  ctext NOT NULL,
+	name        ctext NOT NULL,
+	position    int NOT NULL,
+	needs       text[] NOT NULL DEFAULT '{}',
+	spec        jsonb NOT NULL,
+	state       text NOT NULL DEFAULT 'waiting'
+		CHECK (state IN ('waiting', 'queued', 'assigned', 'running', 'finishing', 'succeeded', 'failed', 'cancelled', 'skipped')),
+	reason      text NOT NULL DEFAULT '',
+	message     text NOT NULL DEFAULT '',
+	attempts    int NOT NULL DEFAULT 0,
+	user_failures  int NOT NULL DEFAULT 0,
+	infra_failures int NOT NULL DEFAULT 0,
+	tracking_run ctext,                            -- MLflow run id, shared by its attempts
+	outputs     jsonb NOT NULL DEFAULT '{}',
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	queued_at   timestamptz,
+	started_at  timestamptz,
+	ended_at    timestamptz,
+	version     bigint NOT NULL DEFAULT 1,
+	UNIQUE (run_id, name)
+);
+CREATE INDEX step_open ON step (state) WHERE state IN ('queued', 'assigned', 'running', 'finishing');
+
+-- Steps that want a worker: narrow, apart from history, mirrored by the leader in memory.
+CREATE TABLE queue (
+	step_id    ctext PRIMARY KEY REFERENCES step ON DELETE CASCADE,
+	run_id     ctext NOT NULL,
+	project_id ctext NOT NULL,
+	priority   int NOT NULL DEFAULT 0,
+	cpus       float8 NOT NULL,
+	memory     bigint NOT NULL,
+	gpus       int NOT NULL,
+	pool       ctext NOT NULL,
+	runtimes   text[] NOT NULL,
+	request    jsonb NOT NULL,                     -- GPU models, labels to require and avoid, …
+	queued_at  timestamptz NOT NULL DEFAULT now(),
+	not_before timestamptz
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+
+CREATE SEQUENCE attempt_epoch;
+
+CREATE TABLE attempt (
+	id          ctext PRIMARY KEY,                 -- at_…
+	step_id     ctext NOT NULL REFERENCES step ON DELETE CASCADE,
+	run_id      ctext NOT NULL,
+	project_id  ctext NOT NULL,
+	number      int NOT NULL,
+	epoch       bigint NOT NULL,                   -- fences every durable effect of the attempt
+	worker_id   ctext NOT NULL,
+	runtime     text NOT NULL DEFAULT '',
+	devices     text[] NOT NULL DEFAULT '{}',
+	cpus        float8 NOT NULL DEFAULT 0,
+	memory      bigint NOT NULL DEFAULT 0,
+	state       text NOT NULL DEFAULT 'assigned'
+		CHECK (state IN ('assigned', 'preparing', 'running', 'finishing', 'succeeded', 'failed', 'cancelled', 'lost')),
+	reason      text NOT NULL DEFAULT '',
+	message     text NOT NULL DEFAULT '',
+	exit_code   int,
+	signal      int,
+	evidence    jsonb NOT NULL DEFAULT '{}',
+	cancel_requested_at timestamptz,
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	started_at  timestamptz,
+	ended_at    timestamptz,
+	UNIQUE (step_id, number)
+) WITH (fillfactor = 80);
+CREATE INDEX attempt_worker ON attempt (worker_id) WHERE state IN ('assigned', 'preparing', 'running', 'finishing');
+CREATE INDEX attempt_run ON attempt (run_id);
+
+-- Files a step has put out: what later steps, models and monitors read.
+CREATE TABLE step_output (
+	step_id    ctext NOT NULL REFERENCES step ON DELETE CASCADE,
+	name       ctext NOT NULL,
+	path       ctext NOT NULL,                     -- relative to the output
+	size       bigint NOT NULL,
+	digest     bytea NOT NULL REFERENCES blob,
+	PRIMARY KEY (step_id, name, path)
+);
+CREATE INDEX step_output_digest ON step_output (digest);
+
+-- ---- workers -----------------------------------------------------------------------------------------------
+
+CREATE TABLE worker (
+	id          ctext PRIMARY KEY,                 -- wk_…
+	name        ctext NOT NULL UNIQUE,
+	pool        ctext NOT NULL,
+	labels      jsonb NOT NULL DEFAULT '{}',
+	state       text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'disabled')),
+	boot_id     text NOT NULL DEFAULT '',
+	release     text NOT NULL DEFAULT '',
+	runtimes    text[] NOT NULL DEFAULT '{}',
+	cpus        float8 NOT NULL DEFAULT 0,
+	memory      bigint NOT NULL DEFAULT 0,
+	disk_free   bigint NOT NULL DEFAULT 0,
+	devices     jsonb NOT NULL DEFAULT '[]',
+	warnings    jsonb NOT NULL DEFAULT '[]',
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	version     bigint NOT NULL DEFAULT 1
+);
+-- Kept in memory by the servers and flushed in batches; no index, so that updates stay in place.
+CREATE TABLE worker_seen (
+	worker_id ctext PRIMARY KEY REFERENCES worker ON DELETE CASCADE,
+	seen_at   timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- ---- logs ------------------------------------------------------------------------------------------------------
+
+CREATE TABLE log (
+	attempt_id  ctext PRIMARY KEY REFERENCES attempt ON DELETE CASCADE,
+	made        date NOT NULL,                     -- Monday of the week of its first chunk
+	length      bigint NOT NULL DEFAULT 0,         -- bytes of the spool that are stored
+	lines       bigint NOT NULL DEFAULT 0,
+	final       boolean NOT NULL DEFAULT false,    -- length and digest were agreed with the worker
+	digest      bytea,
+	dropped     bigint NOT NULL DEFAULT 0,         -- bytes that the worker says it could not keep
+	removed_at  timestamptz                        -- by retention
+) WITH (fillfactor = 70);
+
+CREATE TABLE log_chunk (
+	made       date NOT NULL,
+	attempt_id ctext NOT NULL,
+	start      bigint NOT NULL,                    -- offset in the spool
+	length     int NOT NULL,
+	line       bigint NOT NULL,                    -- number of the first line that starts here
+	lines      int NOT NULL,
+	time_from  timestamptz NOT NULL,
+	data       bytea NOT NULL,                     -- zstd of whole frames
+	PRIMARY KEY (made, attempt_id, start)
+) PARTITION BY RANGE (made);
+ALTER TABLE log_chunk ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE TABLE log_chunk_default PARTITION OF log_chunk DEFAULT;
+
+-- ---- tracking: MLflow's words and semantics -----------------------------------------------------------------------
+
+CREATE TABLE experiment (
+	id          bigint GENERATED BY DEFAULT AS IDENTITY (MINVALUE 0 START WITH 1) PRIMARY KEY,
+	project_id  ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	name        ctext NOT NULL,
+	artifact_location text NOT NULL,
+	lifecycle   text NOT NULL DEFAULT 'active' CHECK (lifecycle IN ('active', 'deleted')),
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	updated_at  timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (project_id, name)
+);
+
+CREATE TABLE experiment_tag (
+	experiment_id bigint NOT NULL REFERENCES experiment ON DELETE CASCADE,
+	key           ctext NOT NULL,
+	value         text NOT NULL,
+	PRIMARY KEY (experiment_id, key)
+);
+
+CREATE TABLE tracking_run (
+	id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	run_id        ctext NOT NULL UNIQUE,           -- 32 hex digits
+	experiment_id bigint NOT NULL REFERENCES experiment ON DELETE CASCADE,
+	project_id    ctext NOT NULL,
+	made          date NOT NULL,                   -- first of the month, the partition of its metrics
+	step_id       ctext,                           -- of the pipeline step that it belongs to
+	parent_run    ctext,
+	name          text NOT NULL,
+	user_name     text NOT NULL DEFAULT '',
+	status        text NOT NULL DEFAULT 'RUNNING'
+		CHECK (status IN ('RUNNING', 'SCHEDULED', 'FINISHED', 'FAILED', 'KILLED')),
+	start_time    bigint,                          -- milliseconds, as the client gave them
+	end_time      bigint,
+	lifecycle     text NOT NULL DEFAULT 'active' CHECK (lifecycle IN ('active', 'deleted')),
+	artifact_uri  text NOT NULL,
+	created_at    timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX tracking_run_experiment ON tracking_run (experiment_id, lifecycle, start_time DESC, run_id);
+CREATE INDEX tracking_run_step ON tracking_run (step_id) WHERE step_id IS NOT NULL;
+
+CREATE TABLE param (
+	tracking_id bigint NOT NULL REFERENCES tracking_run ON DELETE CASCADE,
+	key         ctext NOT NULL,
+	value       text NOT NULL,
+	PRIMARY KEY (tracking_id, key)
+);
+
+CREATE TABLE tag (
+	tracking_id bigint NOT NULL REFERENCES tracking_run ON DELETE CASCADE,
+	key         ctext NOT NULL,
+	value       text NOT NULL,
+	PRIMARY KEY (tracking_id, key)
+);
+
+CREATE TABLE metric_key (
+	id  int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	key ctext NOT NULL UNIQUE
+);
+
+-- A point is identified by all of its columns; an exact duplicate is a retry. NaN is value 0 and the flag.
+CREATE TABLE metric (
+	made        date NOT NULL,
+	tracking_id bigint NOT NULL,
+	key_id      int NOT NULL,
+	step        bigint NOT NULL,
+	time        bigint NOT NULL,                   -- milliseconds
+	value       float8 NOT NULL,
+	is_nan      boolean NOT NULL,
+	PRIMARY KEY (made, tracking_id, key_id, step, time, value, is_nan)
+) PARTITION BY RANGE (made);
+CREATE TABLE metric_default PARTITION OF metric DEFAULT;
+
+-- Greatest (step, time, value) per key.
+CREATE TABLE metric_latest (
+	tracking_id bigint NOT NULL REFERENCES tracking_run ON DELETE CASCADE,
+	key_id      int NOT NULL REFERENCES metric_key,
+	step        bigint NOT NULL,
+	time        bigint NOT NULL,
+	value       float8 NOT NULL,
+	is_nan      boolean NOT NULL,
+	PRIMARY KEY (tracking_id, key_id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE artifact (
+	tracking_id bigint NOT NULL REFERENCES tracking_run ON DELETE CASCADE,
+	path        ctext NOT NULL,
+	size        bigint NOT NULL,
+	digest      bytea NOT NULL REFERENCES blob,
+	media_type  text NOT NULL DEFAULT 'application/octet-stream',
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (tracking_id, path)
+);
+CREATE INDEX artifact_digest ON artifact (digest);
+
+-- ---- models --------------------------------------------------------------------------------------------------
+
+CREATE TABLE model (
+	id          ctext PRIMARY KEY,                 -- mdl_…
+	project_id  ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	name        ctext NOT NULL,
+	description text NOT NULL DEFAULT '',
+	labels      jsonb NOT NULL DEFAULT '{}',
+	versions    bigint NOT NULL DEFAULT 0,         -- the last number given; never used again
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	version     bigint NOT NULL DEFAULT 1,
+	UNIQUE (project_id, name)
+);
+
+CREATE TABLE model_version (
+	id            ctext PRIMARY KEY,               -- mv_…
+	model_id      ctext NOT NULL REFERENCES model ON DELETE CASCADE,
+	number        bigint NOT NULL,
+	description   text NOT NULL DEFAULT '',
+	labels        jsonb NOT NULL DEFAULT '{}',
+	run_id        ctext REFERENCES run ON DELETE SET NULL,
+	step_id       ctext,
+	tracking_run  ctext,
+	repository    text NOT NULL DEFAULT '',
+	commit        text NOT NULL DEFAULT '',
+	image_digest  text NOT NULL DEFAULT '',
+	training_data jsonb NOT NULL DEFAULT '{}',     -- {dataset_version, column, from, to}
+	datasets      jsonb NOT NULL DEFAULT '[]',     -- versions that the run read
+	metrics       jsonb NOT NULL DEFAULT '{}',
+	gate          jsonb NOT NULL DEFAULT '{}',     -- spec, items with numbers and verdicts
+	verdict       text NOT NULL DEFAULT 'none' CHECK (verdict IN ('none', 'promoted', 'refused', 'needs_approval')),
+	verdict_reason text NOT NULL DEFAULT '',
+	metric        text NOT NULL DEFAULT '',        -- the gate's metric, and
+	level         float8,                          -- its value on the holdout: what monitors compare with
+	created_at    timestamptz NOT NULL DEFAULT now(),
+	created_by    ctext,
+	UNIQUE (model_id, number)
+);
+CREATE INDEX model_version_run ON model_version (run_id);
+
+CREATE TABLE model_file (
+	version_id ctext NOT NULL REFERENCES model_version ON DELETE CASCADE,
+	path       ctext NOT NULL,
+	size       bigint NOT NULL,
+	digest     bytea NOT NULL REFERENCES blob,
+	PRIMARY KEY (version_id, path)
+);
+CREATE INDEX model_file_digest ON model_file (digest);
+
+CREATE TABLE model_alias (
+	model_id   ctext NOT NULL REFERENCES model ON DELETE CASCADE,
+	alias      ctext NOT NULL,
+	version_id ctext NOT NULL REFERENCES model_version,
+	changed_at timestamptz NOT NULL DEFAULT now(),
+	version    bigint NOT NULL DEFAULT 1,
+	PRIMARY KEY (model_id, alias)
+);
+
+-- Append-only: which version had which alias at any time, who moved it and why.
+CREATE TABLE model_alias_history (
+	id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	model_id    ctext NOT NULL REFERENCES model ON DELETE CASCADE,
+	alias       ctext NOT NULL,
+	version_id  ctext,                             -- null: removed
+	previous_id ctext,
+	cause       text NOT NULL CHECK (cause IN ('api', 'gate', 'rollback')),
+	note        text NOT NULL DEFAULT '',
+	actor       ctext,
+	at          timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX model_alias_history_alias ON model_alias_history (model_id, alias, id);
+
+-- ---- monitors ----------------------------------------------------------------------------------------------------
+
+CREATE TABLE monitor (
+	id          ctext PRIMARY KEY,                 -- mon_…
+	project_id  ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	name        ctext NOT NULL,
+	spec        jsonb NOT NULL,
+	source      text NOT NULL,                     -- the YAML as written
+	model_id    ctext NOT NULL REFERENCES model,
+	alias       ctext NOT NULL,
+	policy_state jsonb NOT NULL DEFAULT '{}',
+	mutes       jsonb NOT NULL DEFAULT '[]',
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	created_by  ctext,
+	version     bigint NOT NULL DEFAULT 1,         -- moves with every decision: the compare-and-set key
+	spec_version bigint NOT NULL DEFAULT 1,
+	UNIQUE (project_id, name)
+);
+CREATE INDEX monitor_model ON monitor (model_id);
+
+-- The profile of a model version's training data under one monitor's columns; immutable.
+CREATE TABLE reference (
+	id               ctext PRIMARY KEY,            -- ref_…
+	monitor_id       ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
+	model_version_id ctext NOT NULL REFERENCES model_version ON DELETE CASCADE,
+	spec_version     bigint NOT NULL,
+	rows             bigint NOT NULL,
+	level            float8,                       -- performance on the gate's holdout
+	profile          bytea NOT NULL,
+	created_at       timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (monitor_id, model_version_id, spec_version)
+);
+
+CREATE TABLE monitor_window (
+	id           ctext PRIMARY KEY,                -- win_…
+	monitor_id   ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
+	made         date NOT NULL,
+	start_at     timestamptz NOT NULL,             -- in the data's time
+	end_at       timestamptz NOT NULL,             -- exclusive
+	state        text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'closed')),
+	revision     int NOT NULL DEFAULT 0,           -- counts closings
+	rows         bigint NOT NULL DEFAULT 0,
+	labelled     bigint NOT NULL DEFAULT 0,
+	reference_id ctext REFERENCES reference ON DELETE SET NULL,
+	model_version_id ctext,
+	performance  float8,
+	drift_share  float8,
+	severity     text NOT NULL DEFAULT 'none' CHECK (severity IN ('none', 'ok', 'warn', 'alert', 'insufficient')),
+	closed_at    timestamptz,
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (monitor_id, start_at)
+);
+
+-- One row per predicted row: late labels find their prediction here; features feed the profiles.
+CREATE TABLE observation (
+	made       date NOT NULL,
+	window_id  ctext NOT NULL,
+	row_id     ctext NOT NULL,
+	time       timestamptz NOT NULL,
+	prediction float8,
+	label      float8,
+	label_time timestamptz,
+	features   float8[],                           -- numeric features in the order of the reference, NaN = missing
+	categories text[],                             -- categorical ones; null = missing
+	PRIMARY KEY (made, window_id, row_id)
+) PARTITION BY RANGE (made);
+CREATE TABLE observation_default PARTITION OF observation DEFAULT;
+
+CREATE TABLE observation_batch (
+	monitor_id   ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
+	batch_id     ctext NOT NULL,
+	request_hash bytea NOT NULL,
+	rows         bigint NOT NULL,
+	received_at  timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (monitor_id, batch_id)
+);
+
+CREATE TABLE drift_metric (
+	made       date NOT NULL,
+	window_id  ctext NOT NULL,
+	revision   int NOT NULL,
+	feature    ctext NOT NULL,                     -- '' for the window as a whole
+	baseline   text NOT NULL,                      -- training | previous | seasonal | anchor
+	metric     text NOT NULL,                      -- psi, ks, wasserstein, jensen_shannon, missing_rate, row_count, mae, …
+	value      float8,
+	critical   float8,
+	p          float8,
+	threshold  float8,
+	status     text NOT NULL,                      -- ok | no_data | insufficient | all_missing | constant | type_changed
+	drifted    boolean NOT NULL DEFAULT false,
+	PRIMARY KEY (made, window_id, revision, feature, baseline, metric)
+) PARTITION BY RANGE (made);
+CREATE TABLE drift_metric_default PARTITION OF drift_metric DEFAULT;
+
+CREATE TABLE decision (
+	id           ctext PRIMARY KEY,                -- dec_…
+	monitor_id   ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
+	window_id    ctext NOT NULL,
+	revision     int NOT NULL,
+	spec_version bigint NOT NULL,
+	cause        text NOT NULL,                    -- performance | drift | data_quality
+	action       text NOT NULL CHECK (action IN ('record', 'warn', 'alert', 'retrain', 'block')),
+	fired        boolean NOT NULL,
+	suppressed_by text NOT NULL DEFAULT '',        -- cooldown | budget | open_retraining | muted | …
+	reason       text NOT NULL,
+	inputs       jsonb NOT NULL,                   -- values, thresholds, history
+	run_id       ctext,                            -- of the retraining
+	outcome      jsonb NOT NULL DEFAULT '{}',
+	supersedes   ctext,
+	created_at   timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (window_id, revision, cause)
+);
+CREATE INDEX decision_monitor ON decision (monitor_id, created_at DESC, id DESC);
+
+-- One open retraining per model.
+CREATE TABLE retraining (
+	model_id    ctext PRIMARY KEY REFERENCES model ON DELETE CASCADE,
+	decision_id ctext NOT NULL,
+	run_id      ctext NOT NULL,
+	opened_at   timestamptz NOT NULL DEFAULT now()
+);
+
+-- ---- partitions ------------------------------------------------------------------------------------------------
+
+-- Makes the partition of `parent` that holds `day` (a week or a month), unless it is there.
+CREATE FUNCTION partition_ensure(parent text, period text, day date) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	lower date := date_trunc(period, day)::date;
+	upper date := (date_trunc(period, day) + ('1 ' || period)::interval)::date;
+	child text := parent || '_' || to_char(lower, 'YYYYMMDD');
+BEGIN
+	IF to_regclass(child) IS NULL THEN
+		PERFORM pg_advisory_xact_lock(hashtext('partition_ensure'));
+		IF to_regclass(child) IS NULL THEN
+			EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)', child, parent);
+			EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, child, lower, upper);
+		END IF;
+	END IF;
+END $$;
+
+-- The current period and the next three of every partitioned table. Called at start and every day.
+CREATE FUNCTION partition_ensure_all(day date) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 0..3 LOOP
+		PERFORM partition_ensure('log_chunk', 'week', (day + i * 7));
+		PERFORM partition_ensure('metric', 'month', (day + make_interval(months => i))::date);
+		PERFORM partition_ensure('observation', 'month', (day + make_interval(months => i))::date);
+		PERFORM partition_ensure('drift_metric', 'month', (day + make_interval(months => i))::date);
+	END LOOP;
+END $$;
+
+-- Drops the partitions of `parent` that end on or before `day`; returns their names.
+CREATE FUNCTION partition_drop(parent text, day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	child record;
+BEGIN
+	FOR child IN
+		SELECT c.relname AS name, pg_get_expr(c.relpartbound, c.oid) AS bound
+		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = parent::regclass AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+	LOOP
+		IF substring(child.bound FROM 'TO \(''([0-9-]+)''\)')::date <= day THEN
+			EXECUTE format('DROP TABLE %I', child.name);
+			RETURN NEXT child.name;
+		END IF;
+	END LOOP;
+END $$;
+
+SELECT partition_ensure_all(current_date);
