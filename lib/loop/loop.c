@@ -169,7 +169,6 @@ static void on_fd(evutil_socket_t fd, short what, void *arg)
 	loop_enter(w->loop);
 	is |= (what & EV_READ) != 0 ? LOOP_READ : 0;
 	is |= (what & EV_WRITE) != 0 ? LOOP_WRITE : 0;
-	is |= (what & EV_CLOSED) != 0 ? LOOP_CLOSED : 0;
 	w->fn(w->arg, is);
 }
 
@@ -181,34 +180,29 @@ struct loop_fd *loop_fd_new(struct loop *l, int fd, int want, loop_fd_cb *fn, vo
 	w->fd = fd;
 	w->fn = fn;
 	w->arg = arg;
+	event_assign(&w->read, l->base, fd, EV_READ | EV_PERSIST, on_fd, w);
 	event_assign(&w->write, l->base, fd, EV_WRITE | EV_PERSIST, on_fd, w);
 	loop_fd_want(w, want);
 	return w;
 }
 
 /* Reading and writing are two events, so that switching one leaves the other alone. */
+static void interest(struct event *ev, bool on)
+{
+	if (on)
+		event_add(ev, NULL);
+	else
+		event_del(ev);
+}
+
 void loop_fd_want(struct loop_fd *w, int want)
 {
-	enum { INPUT = LOOP_READ | LOOP_CLOSED };
 	int changed = w->want ^ want;
 
-	if ((changed & INPUT) != 0) {
-		int flags = EV_PERSIST;
-
-		flags |= (want & LOOP_READ) != 0 ? EV_READ : 0;
-		flags |= (want & LOOP_CLOSED) != 0 ? EV_CLOSED : 0;
-		if ((w->want & INPUT) != 0)
-			event_del(&w->read);
-		event_assign(&w->read, w->loop->base, w->fd, (short)flags, on_fd, w);
-		if ((want & INPUT) != 0)
-			event_add(&w->read, NULL);
-	}
-	if ((changed & LOOP_WRITE) != 0) {
-		if ((want & LOOP_WRITE) != 0)
-			event_add(&w->write, NULL);
-		else
-			event_del(&w->write);
-	}
+	if ((changed & LOOP_READ) != 0)
+		interest(&w->read, (want & LOOP_READ) != 0);
+	if ((changed & LOOP_WRITE) != 0)
+		interest(&w->write, (want & LOOP_WRITE) != 0);
 	w->want = want;
 }
 

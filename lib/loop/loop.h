@@ -27,8 +27,7 @@ void loop_step(struct loop *l, bool wait);
 int64_t loop_now(const struct loop *l);
 uint64_t loop_slow_turns(const struct loop *l); /* how many turns took more than LOOP_SLOW_MS */
 
-/* LOOP_CLOSED reports that the peer has shut down its side, also while LOOP_READ is not wanted. */
-enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_CLOSED = 4 };
+enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 struct loop_fd;
 /* `what` says which of the above are so. Level-triggered: called again while it stays so. */
 typedef void loop_fd_cb(void *arg, int what);
