@@ -151,3 +151,8 @@ size_t arena_used(const struct arena *a)
 {
 	return a->total;
 }
+
+size_t arena_room(const struct arena *a)
+{
+	return a->limit - a->total;
+}

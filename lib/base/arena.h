@@ -23,6 +23,7 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void arena_defer(struct arena *a, void (*fn)(void *), void *arg);
 size_t arena_used(const struct arena *a);
+size_t arena_room(const struct arena *a); /* what is left below the limit, overhead included */
 #define arena_new_of(a, type)      ((type *)arena_alloc((a), sizeof(type)))
 #define arena_array_of(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))
 

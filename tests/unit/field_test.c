@@ -1,0 +1,519 @@
+#include "lib/json/field.h"
+#include "lib/json/json_read.h"
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum mode { MODE_MIN, MODE_MAX };
+static const char *const modes[] = { "min", "max", NULL };
+
+struct part {
+	int64_t x;
+	bool has_x;
+};
+static const struct field part_fields[] = {
+	{ "x", FIELD_INT, FIELD_REQUIRED, offsetof(struct part, x), FIELD_HAS(struct part, has_x),
+		.min = 1, .max = 9 },
+	{ 0 },
+};
+
+struct step {
+	struct str key;
+	struct str run;
+};
+static const struct field step_fields[] = {
+	{ "run", FIELD_STR, FIELD_TEXT | FIELD_REQUIRED, offsetof(struct step, run), .max = 10 },
+	{ 0 },
+};
+
+struct all {
+	bool b, has_b, has_i, has_r, has_e, has_z, has_day, null_s, has_o;
+	int64_t i, t, day, z;
+	double r;
+	struct str name, s, text, secret, raw, made;
+	int e;
+	struct field_span span;
+	struct part o;
+	struct list parts, names, numbers, env, steps;
+};
+#define AT(m)  offsetof(struct all, m)
+#define HAS(m) FIELD_HAS(struct all, has_##m)
+static const struct field all_fields[] = {
+	{ "name", FIELD_STR, FIELD_REQUIRED | FIELD_NAME, AT(name), .doc = "Its \"name\"" },
+	{ "b", FIELD_BOOL, 0, AT(b), HAS(b), .fallback = "true" },
+	{ "i", FIELD_INT, 0, AT(i), HAS(i), .min = -2, .max = 7, .fallback = "3" },
+	{ "r", FIELD_REAL, FIELD_NONFINITE, AT(r), HAS(r), .rmin = -1, .rmax = 1.5 },
+	{ "s", FIELD_STR, FIELD_NULLABLE, AT(s), .null = FIELD_HAS(struct all, null_s), .min = 2,
+		.max = 3 },
+	{ "text", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(text), .max = 100 },
+	{ "secret", FIELD_STR, FIELD_WRITEONLY, AT(secret) },
+	{ "made", FIELD_STR, FIELD_READONLY | FIELD_OMIT_EMPTY, AT(made) },
+	{ "e", FIELD_ENUM, 0, AT(e), HAS(e), .names = modes },
+	{ "t", FIELD_TIME, FIELD_NULLABLE, AT(t) },
+	{ "day", FIELD_DATE, 0, AT(day), HAS(day) },
+	{ "span", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(span), .max = 90 * CLOCK_DAY,
+		.fallback = "10m" },
+	{ "z", FIELD_SIZE, 0, AT(z), HAS(z), .min = 1024, .max = 1 << 30 },
+	{ "o", FIELD_OBJ, 0, AT(o), HAS(o), .sub = part_fields },
+	{ "parts", FIELD_LIST, FIELD_OMIT_EMPTY, AT(parts), .max = 2, .sub = part_fields,
+		.size = sizeof(struct part) },
+	{ "names", FIELD_LIST, FIELD_NAME | FIELD_OMIT_EMPTY, AT(names), .max = 3,
+		.item = FIELD_STR },
+	{ "numbers", FIELD_LIST, FIELD_OMIT_EMPTY, AT(numbers), .item = FIELD_REAL },
+	{ "env", FIELD_MAP, FIELD_OMIT_EMPTY, AT(env), .max = 2, .item_max = 4, .key_max = 5 },
+	{ "steps", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(steps), .max = 2,
+		.sub = step_fields, .size = sizeof(struct step) },
+	{ "raw", FIELD_RAW, FIELD_OMIT_EMPTY, AT(raw), .max = 20,
+		.schema = "{\"type\":[\"integer\",\"string\"]}" },
+	{ 0 },
+};
+
+static struct err err;
+
+static int decode(struct arena *a, struct all *m, const char *text)
+{
+	return field_decode(all_fields, str_c(text), a, m, &err);
+}
+
+/* The member beside a valid name must fail at this pointer with a message that holds `says`. */
+static void refuse(const char *member, const char *pointer, const char *says)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct str text = arena_printf(a, "{\"name\":\"x\",%s}", member);
+	struct all m;
+	int rc = field_decode(all_fields, text, a, &m, &err);
+
+	if (rc == 0 || strcmp(err.field, pointer) != 0 || strstr(err.msg, says) == NULL)
+		print_message("%s: rc %d, '%s' %s\n", member, rc, rc < 0 ? err.field : "",
+			rc < 0 ? err.msg : "");
+	assert_int_equal(rc, -1);
+	assert_string_equal(err.field, pointer);
+	assert_non_null(strstr(err.msg, says));
+	assert_int_equal(err.code, ERR_INVALID);
+	arena_drop(a);
+}
+
+static void accept(const char *member)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	if (field_decode(all_fields, arena_printf(a, "{\"name\":\"x\",%s}", member), a, &m, &err) <
+		0)
+		fail_msg("%s: %s %s", member, err.field, err.msg);
+	arena_drop(a);
+}
+
+void test_field__decodes_every_type_and_encodes_it_back(void **state)
+{
+	static const char text[] =
+		"{\"name\":\"n-1\",\"b\":false,\"i\":-2,\"r\":0.1,\"s\":\"\xc3\xa4\xe2\x82\xac\","
+		"\"text\":\"a\\n\\tb\",\"e\":\"max\",\"t\":\"2026-11-30T02:57:58.5Z\","
+		"\"day\":\"2001-01-31\",\"span\":\"1mo2d\",\"z\":1048576,\"o\":{\"x\":9},"
+		"\"parts\":[{\"x\":1},{\"x\":2}],\"names\":[\"a\",\"b.c\"],\"numbers\":[1.0,-2.5],"
+		"\"env\":{\"B\":\"1\",\"A\":\"\"},\"steps\":{\"train\":{\"run\":\"x\\ny\"},"
+		"\"eval\":{\"run\":\"z\"}},\"raw\":{\"k\":[1,null,\"\\\"\"]}}";
+	struct arena *a = arena_new(1 << 20);
+	struct buf b;
+	struct all m;
+
+	(void)state;
+	buf_init(&b, 4096);
+	if (decode(a, &m, text) < 0)
+		fail_msg("%s %s", err.field, err.msg);
+	assert_true(m.has_b && !m.b && m.has_i && m.i == -2 && m.r == 0.1 && m.e == MODE_MAX);
+	assert_int_equal(m.span.span.months, 1);
+	assert_int_equal(m.span.span.us, 2 * CLOCK_DAY);
+	assert_int_equal(m.z, 1 << 20);
+	assert_int_equal(list_at(&m.parts, struct part, 1)->x, 2);
+	assert_string_equal(list_at(&m.names, struct str, 1)->p, "b.c");
+	assert_string_equal(list_at(&m.env, struct field_pair, 0)->key.p, "B");
+	assert_string_equal(list_at(&m.steps, struct step, 1)->key.p, "eval");
+	field_encode(all_fields, &m, &b);
+	/* The fraction is printed in full digits; the rest is the same text. */
+	struct str want = arena_printf(a, "%s", text);
+	ptrdiff_t at = str_find(buf_str(&b), STR("58.5"));
+	assert_true(at > 0);
+	assert_int_equal(str_find(want, STR("58.5")), at);
+	struct all again;
+	assert_int_equal(field_decode(all_fields, buf_str(&b), a, &again, &err), 0);
+	assert_int_equal(again.t, m.t);
+	struct buf c;
+	buf_init(&c, 4096);
+	field_encode(all_fields, &again, &c);
+	assert_string_equal(c.p, b.p);
+	buf_done(&c);
+	buf_done(&b);
+	arena_drop(a);
+}
+
+void test_field__missing_members_take_their_fallback(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct buf b;
+	struct all m;
+
+	(void)state;
+	buf_init(&b, 4096);
+	assert_int_equal(decode(a, &m, "{\"name\":\"x\"}"), 0);
+	assert_true(m.b && !m.has_b && m.i == 3 && !m.has_i);
+	assert_int_equal(m.span.span.us, 10 * CLOCK_MINUTE);
+	assert_null(m.s.p);
+	field_encode(all_fields, &m, &b);
+	assert_string_equal(b.p, "{\"name\":\"x\",\"s\":null,\"t\":null,\"span\":\"10m\"}");
+	buf_done(&b);
+	arena_drop(a);
+}
+
+void test_field__null_is_told_from_missing(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	assert_int_equal(decode(a, &m, "{\"name\":\"x\",\"s\":null}"), 0);
+	assert_true(m.null_s);
+	assert_null(m.s.p);
+	assert_int_equal(decode(a, &m, "{\"name\":\"x\",\"s\":\"ab\"}"), 0);
+	assert_false(m.null_s);
+	arena_drop(a);
+}
+
+void test_field__bounds_are_exact(void **state)
+{
+	(void)state;
+	accept("\"i\":-2");
+	accept("\"i\":7");
+	refuse("\"i\":-3", "/i", "between -2 and 7");
+	refuse("\"i\":8", "/i", "between -2 and 7");
+	refuse("\"i\":9223372036854775808", "/i", "line 1");
+	accept("\"r\":-1");
+	accept("\"r\":1.5");
+	accept("\"r\":\"NaN\"");
+	refuse("\"r\":1.6", "/r", "between -1 and 1.5");
+	refuse("\"r\":\"Infinity\"", "/r", "between");
+	refuse("\"r\":\"nan\"", "/r", "a number");
+	accept("\"s\":\"ab\"");
+	accept("\"s\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
+	refuse("\"s\":\"a\"", "/s", "at least 2 characters");
+	refuse("\"s\":\"\"", "/s", "not empty");
+	refuse("\"s\":\"abcd\"", "/s", "at most 3 characters, not 4");
+	accept("\"z\":\"1KiB\"");
+	accept("\"z\":1073741824");
+	refuse("\"z\":1023", "/z", "at least 1.0 KiB");
+	refuse("\"z\":\"2GiB\"", "/z", "at most 1.0 GiB");
+	refuse("\"z\":-1", "/z", "a size");
+	accept("\"span\":\"3mo\"");
+	refuse("\"span\":\"91d\"", "/span", "shorter");
+	accept("\"parts\":[{\"x\":1},{\"x\":1}]");
+	refuse("\"parts\":[{\"x\":1},{\"x\":1},{\"x\":1}]", "/parts", "at most 2 items");
+	refuse("\"parts\":[{\"x\":1},{\"x\":0}]", "/parts/1/x", "between 1 and 9");
+	refuse("\"env\":{\"a\":\"1\",\"b\":\"1\",\"c\":\"1\"}", "/env", "at most 2");
+	refuse("\"env\":{\"a\":\"12345\"}", "/env/a", "at most 4");
+	refuse("\"env\":{\"abcdef\":\"1\"}", "/env/abcdef", "at most 5 bytes");
+	refuse("\"env\":{\"\":\"1\"}", "/env/", "empty name");
+	accept("\"raw\":\"123456789012345678\"");
+	refuse("\"raw\":\"1234567890123456789\"", "/raw", "at most 20 bytes");
+}
+
+void test_field__wrong_types_are_named(void **state)
+{
+	static const struct {
+		const char *name, *wanted;
+		const char *good; /* a JSON type that it takes: n s b l o */
+	} rows[] = {
+		{ "b", "true or false", "b" },
+		{ "i", "a whole number", "n" },
+		{ "r", "a number", "n" },
+		{ "text", "a string", "s" },
+		{ "e", "a string", "" },
+		{ "t", "a time", "" },
+		{ "day", "a date", "" },
+		{ "span", "a duration", "" },
+		{ "z", "a size", "n" },
+		{ "o", "an object", "o" },
+		{ "parts", "a list", "l" },
+		{ "names", "a list", "l" },
+		{ "env", "an object", "o" },
+		{ "steps", "an object", "o" },
+	};
+	static const struct {
+		char type;
+		const char *text;
+	} values[] = { { 'n', "1" }, { 's', "\"x\"" }, { 'b', "true" }, { 'l', "[7]" },
+		{ 'o', "{\"q\":1}" }, { 'r', "0.5" }, { '0', "null" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		for (size_t j = 0; j < sizeof values / sizeof values[0]; j++) {
+			char member[64], pointer[32];
+			bool null = values[j].type == '0';
+
+			if (strchr(rows[i].good, values[j].type) != NULL ||
+				(values[j].type == 'r' && strcmp(rows[i].name, "r") == 0) ||
+				(null && strcmp(rows[i].name, "t") == 0) ||
+				(strcmp(rows[i].name, "e") == 0 && values[j].type == 's'))
+				continue;
+			snprintf(member, sizeof member, "\"%s\":%s", rows[i].name, values[j].text);
+			snprintf(pointer, sizeof pointer, "/%s", rows[i].name);
+			refuse(member, pointer, null ? "must not be null" : rows[i].wanted);
+		}
+	refuse("\"names\":[\"a\",7]", "/names/1", "must be a string, not a whole number");
+	refuse("\"parts\":[7]", "/parts/0", "an object");
+	refuse("\"steps\":{\"a\":7}", "/steps/a", "an object");
+	refuse("\"env\":{\"A\":1}", "/env/A", "a string");
+}
+
+void test_field__unknown_and_fixed_members_are_refused(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	refuse("\"nams\":[]", "/nams", "did you mean 'name'?");
+	refuse("\"setps\":{}", "/setps", "did you mean 'steps'?");
+	refuse("\"qqqq\":{}", "/qqqq", "is not known here");
+	refuse("\"o\":{\"x\":1,\"y/~\":2}", "/o/y~1~0", "is not known here");
+	refuse("\"made\":\"x\"", "/made", "set by the server");
+	refuse("\"o\":{}", "/o/x", "is required");
+	refuse("\"e\":\"mix\"", "/e", "must be one of min, max; did you mean 'm");
+	assert_int_equal(decode(a, &m, "{}"), -1);
+	assert_string_equal(err.field, "/name");
+	assert_string_equal(err.msg, "is required");
+	assert_int_equal(decode(a, &m, "[]"), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	arena_drop(a);
+}
+
+void test_field__characters_and_names_are_checked(void **state)
+{
+	(void)state;
+	refuse("\"s\":\"a\\u0000\"", "/s", "U+0000");
+	refuse("\"s\":\"a\\n\"", "/s", "control");
+	refuse("\"text\":\"a\\r\"", "/text", "control");
+	refuse("\"text\":\"\\u007f\"", "/text", "control");
+	refuse("\"names\":[\"a\",\"B\"]", "/names/1", "must be 1 to 63");
+	refuse("\"steps\":{\"A b\":{\"run\":\"x\"}}", "/steps/A b", "must be 1 to 63");
+	refuse("\"steps\":{\"a\":{\"run\":\"x\",\"b\":1}}", "/steps/a/b", "not known");
+	refuse("\"t\":\"2026-02-30T00:00:00Z\"", "/t", "a time");
+	refuse("\"day\":\"2026-11-30T00:00:00Z\"", "/day", "a date");
+}
+
+void test_field__what_does_not_parse_is_malformed(void **state)
+{
+	static const struct {
+		const char *text, *field, *says;
+	} rows[] = {
+		{ "", "", "empty" },
+		{ " ", "", "empty" },
+		{ "{\"name\":\"x\"} x", "", "line 1, column" },
+		{ "{\"name\":\"x\",\"o\":{\"x\":1,\"\\u0078\":2}}", "/o/\\u0078", "duplicate" },
+		{ "{\"name\":\"x\",\"i\":1,\"i\":1}", "/i", "duplicate" },
+		{ "{\"name\":\"x\",\"names\":[\"a\",\n\"\xff\"]}", "/names/1", "line 2" },
+		{ "{\"name\":\"x\",\"names\":[\"a\",\"\xed\xa0\x80\"]}", "/names/1", "UTF-8" },
+		{ "{\"name\":\"x\",\"i\":01}", "/i", "line 1" },
+		{ "{\"name\":\"x\",\"r\":NaN}", "/r", "line 1" },
+		{ "{\"name\":\"x\",", "", "end of file" },
+		{ "{'name':1}", "", "line 1" },
+		{ "{\"name\":\"x\",\"o\":{\"x\":tru}}", "/o/x", "line 1" },
+	};
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		assert_int_equal(decode(a, &m, rows[i].text), -1);
+		if (strcmp(err.field, rows[i].field) != 0 || strstr(err.msg, rows[i].says) == NULL)
+			fail_msg("%s: '%s' %s", rows[i].text, err.field, err.msg);
+		assert_int_equal(err.code, ERR_MALFORMED);
+	}
+	arena_drop(a);
+}
+
+void test_field__depth_and_size_are_bounded(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct buf b;
+	struct all m;
+
+	(void)state;
+	buf_init(&b, 1 << 20);
+	buf_adds(&b, "{\"name\":\"x\",\"raw\":");
+	for (int i = 0; i < 31; i++)
+		buf_addc(&b, '[');
+	for (int i = 0; i < 31; i++)
+		buf_addc(&b, ']');
+	buf_addc(&b, '}');
+	assert_int_equal(field_decode(all_fields, buf_str(&b), a, &m, &err), -1);
+	assert_non_null(strstr(err.msg, "20 bytes"));
+	buf_clear(&b);
+	for (int i = 0; i < 100000; i++)
+		buf_addc(&b, '[');
+	assert_int_equal(field_decode(all_fields, buf_str(&b), a, &m, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_non_null(strstr(err.msg, "32 levels"));
+	buf_clear(&b);
+	buf_addc(&b, '[');
+	for (int i = 0; i < FIELD_NODES_MAX; i++)
+		buf_adds(&b, "1,");
+	buf_adds(&b, "1]");
+	assert_int_equal(field_decode(all_fields, buf_str(&b), a, &m, &err), -1);
+	assert_non_null(strstr(err.msg, "50000 values"));
+	buf_done(&b);
+	arena_drop(a);
+}
+
+void test_field__a_full_arena_is_an_error_and_no_abort(void **state)
+{
+	static const struct field fields[] = {
+		{ "l", FIELD_LIST, 0, 0, .item = FIELD_STR, .max = 1000 },
+		{ 0 },
+	};
+	struct arena *a = arena_new(4096);
+	struct list l;
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 4096);
+	buf_adds(&b, "{\"l\":[\"\"");
+	for (int i = 0; i < 900; i++)
+		buf_adds(&b, ",\"\"");
+	buf_adds(&b, "]}");
+	assert_int_equal(field_decode(fields, buf_str(&b), a, &l, &err), -1);
+	assert_int_equal(err.code, ERR_TOO_LARGE);
+	buf_done(&b);
+	arena_drop(a);
+}
+
+void test_field__replies_and_lax_requests_bend_where_they_say(void **state)
+{
+	static const char text[] = "{\"name\":\"x\",\"new\":1,\"made\":\"m\"}";
+	static const char lax[] =
+		"{\"name\":7,\"i\":\"5\",\"r\":\"inf\",\"e\":1,\"new\":{},\"b\":null}";
+	static const struct field fields[] = {
+		{ "name", FIELD_STR, FIELD_REQUIRED, AT(name) },
+		{ "i", FIELD_INT, 0, AT(i), HAS(i) },
+		{ "r", FIELD_REAL, FIELD_NONFINITE, AT(r) },
+		{ "e", FIELD_ENUM, 0, AT(e), .names = modes },
+		{ "b", FIELD_BOOL, 0, AT(b), HAS(b), .fallback = "true" },
+		{ 0 },
+	};
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	assert_int_equal(field_decode_reply(all_fields, str_c(text), a, &m, &err), 0);
+	assert_string_equal(m.made.p, "m");
+	assert_int_equal(field_decode_reply(fields, str_c(lax), a, &m, &err), -1);
+	assert_int_equal(field_decode_loose(fields, str_c(lax), a, &m, &err), 0);
+	assert_string_equal(m.name.p, "7");
+	assert_int_equal(m.i, 5);
+	assert_true(isinf(m.r) && m.e == MODE_MAX && m.b && !m.has_b);
+	assert_int_equal(field_decode_loose(fields, STR("{\"name\":null}"), a, &m, &err), -1);
+	assert_string_equal(err.msg, "is required");
+	assert_int_equal(
+		field_decode_loose(fields, STR("{\"name\":\"x\",\"e\":2}"), a, &m, &err), -1);
+	assert_string_equal(err.field, "/e");
+	arena_drop(a);
+}
+
+void test_field__pairs_are_read_by_type(void **state)
+{
+	static const struct field fields[] = {
+		{ "limit", FIELD_INT, 0, AT(i), HAS(i), .min = 1, .max = 500, .fallback = "50" },
+		{ "b", FIELD_BOOL, 0, AT(b), HAS(b) },
+		{ "e", FIELD_ENUM, 0, AT(e), HAS(e), .names = modes },
+		{ "names", FIELD_LIST, FIELD_NAME, AT(names), .item = FIELD_STR, .max = 2 },
+		{ "r", FIELD_REAL, 0, AT(r), HAS(r) },
+		{ "s", FIELD_STR, 0, AT(s) },
+		{ 0 },
+	};
+	const struct field_pair good[] = { { STR("b"), STR("true") }, { STR("names"), STR("a,b") },
+		{ STR("r"), STR("2") }, { STR("s"), STR("12") } };
+	const struct {
+		struct field_pair pair;
+		const char *field, *says;
+	} bad[] = {
+		{ { STR("limit"), STR("0") }, "/limit", "between 1 and 500" },
+		{ { STR("limit"), STR("x") }, "/limit", "must be a whole number" },
+		{ { STR("limit"), STR("1.0") }, "/limit", "must be a whole number" },
+		{ { STR("limt"), STR("1") }, "/limt", "did you mean 'limit'?" },
+		{ { STR("e"), STR("mid") }, "/e", "one of min, max" },
+		{ { STR("names"), STR("a,b,c") }, "/names", "at most 2" },
+		{ { STR("names"), STR("a,") }, "/names/1", "must be 1 to 63" },
+		{ { STR("s"), STR("\xff") }, "/s", "UTF-8" },
+		{ { STR("s"), STR("a\0b") }, "/s", "control" },
+		{ { STR("b"), STR("TRUE") }, "/b", "must be true or false" },
+	};
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	assert_int_equal(field_decode_pairs(fields, good, 4, a, &m, &err), 0);
+	assert_true(m.b && m.has_b && m.i == 50 && !m.has_i && m.names.n == 2 && m.r == 2);
+	assert_string_equal(m.s.p, "12");
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_equal(field_decode_pairs(fields, &bad[i].pair, 1, a, &m, &err), -1);
+		if (strcmp(err.field, bad[i].field) != 0 || strstr(err.msg, bad[i].says) == NULL)
+			fail_msg("%s: '%s' %s", bad[i].says, err.field, err.msg);
+	}
+	const struct field_pair twice[] = { good[0], good[0] };
+	assert_int_equal(field_decode_pairs(fields, twice, 2, a, &m, &err), -1);
+	assert_string_equal(err.msg, "must be given once");
+	arena_drop(a);
+}
+
+void test_field__schema_says_what_the_table_says(void **state)
+{
+	static const struct {
+		const char *pointer, *text;
+	} rows[] = {
+		{ "/type", "\"object\"" },
+		{ "/required", "[\"name\"]" },
+		{ "/additionalProperties", "false" },
+		{ "/properties/name/pattern", "\"^[a-z0-9][a-z0-9._-]{0,62}$\"" },
+		{ "/properties/name/description", "\"Its \\\"name\\\"\"" },
+		{ "/properties/b", "{\"type\":\"boolean\",\"default\":true}" },
+		{ "/properties/i",
+			"{\"type\":\"integer\",\"format\":\"int64\",\"minimum\":-2,\"maximum\":7,"
+			"\"default\":3}" },
+		{ "/properties/r/anyOf/0",
+			"{\"type\":\"number\",\"minimum\":-1.0,\"maximum\":1.5}" },
+		{ "/properties/r/anyOf/1/enum", "[\"NaN\",\"Infinity\",\"-Infinity\"]" },
+		{ "/properties/s",
+			"{\"type\":[\"string\",\"null\"],\"minLength\":2,\"maxLength\":3}" },
+		{ "/properties/secret/writeOnly", "true" },
+		{ "/properties/made/readOnly", "true" },
+		{ "/properties/e", "{\"type\":\"string\",\"enum\":[\"min\",\"max\"]}" },
+		{ "/properties/t", "{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}" },
+		{ "/properties/day", "{\"type\":\"string\",\"format\":\"date\"}" },
+		{ "/properties/span/default", "\"10m\"" },
+		{ "/properties/z/maximum", "1073741824" },
+		{ "/properties/o/required", "[\"x\"]" },
+		{ "/properties/parts/items/properties/x/maximum", "9" },
+		{ "/properties/parts/maxItems", "2" },
+		{ "/properties/names/items/type", "\"string\"" },
+		{ "/properties/env/additionalProperties", "{\"type\":\"string\",\"maxLength\":4}" },
+		{ "/properties/env/propertyNames/maxLength", "5" },
+		{ "/properties/steps/additionalProperties/required", "[\"run\"]" },
+		{ "/properties/raw", "{\"type\":[\"integer\",\"string\"]}" },
+	};
+	struct jsn_doc *d;
+	struct buf b, one;
+
+	(void)state;
+	buf_init(&b, 65536);
+	buf_init(&one, 65536);
+	field_schema(all_fields, &b);
+	assert_int_equal(jsn_parse(buf_str(&b), &d, &err), 0);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		buf_clear(&one);
+		jsn_write(jsn_find(jsn_root(d), rows[i].pointer), &one);
+		if (!str_is(buf_str(&one), rows[i].text))
+			fail_msg("%s: %s", rows[i].pointer, one.p);
+	}
+	jsn_doc_free(d);
+	buf_done(&one);
+	buf_done(&b);
+}
