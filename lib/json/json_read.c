@@ -122,7 +122,8 @@ static int parse_failed(struct str text, const json_error_t *je, struct err *e)
 	if (str_trim(text).n == 0)
 		return err_set(e, ERR_MALFORMED, "the JSON text is empty");
 	(void)err_set(e, code == json_error_numeric_overflow ? ERR_INVALID : ERR_MALFORMED,
-		"line %d, column %d: %s", je->line, je->column, je->text);
+		"line %d, column %d: %s", je->line, je->column,
+		code == json_error_invalid_utf8 ? "not valid UTF-8" : je->text);
 	if (scan_to(text, at < text.n ? at : text.n, &s, &ignored) == 0)
 		set_pointer(&s, e);
 	return -1;
