@@ -96,9 +96,9 @@ $(B)/drift_case: $(call obj,tests/tools/drift_case.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 
 # Static, libc only, never sanitised: it is PID 1 of other people's containers.
-$(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h)
+$(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h) api/frame.h
 	@mkdir -p $(@D)
-	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. -o $@ $(INIT_SRC)
+	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. $(CFLAGS) -o $@ $(INIT_SRC)
 
 $(B)/tests/%.o: CFLAGS_FILE := -Wno-missing-prototypes
 $(B)/build/gen/%.o: CFLAGS_FILE := -Wno-missing-prototypes

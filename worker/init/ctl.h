@@ -1,0 +1,48 @@
+/*
+ * The control folder of an attempt: how the worker and tidemill-init speak with each other. Both
+ * may die and come back; the folder stays. libc only, so that both sides can include this.
+ *
+ *     lock    held with flock() by the init as long as it lives: a second start of the attempt is
+ *             refused, and whoever can take the lock knows that the init is gone
+ *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
+ *     status  what became of the command: lines of key=value, replaced as a whole, synced
+ *     alive   touched by the worker; its age is what --deadman watches
+ *     go      made by the worker; --barrier holds the command back until it is there
+ *     init.log  complaints of the init itself
+ *
+ * Keys of the status (numbers are decimal; a key that does not apply is left out):
+ *     state        waiting | running | exited | signaled | not_started
+ *     reason       deadman | stopped: why the init ended the command, when it did
+ *     code, signal exit code (exited), signal's number (signaled)
+ *     errno, error why it was not started, as number and in words
+ *     init_pid, init_start   the init itself; start in clock ticks since boot (/proc/PID/stat)
+ *     boot_id      of the kernel that it runs on
+ *     pid          of the command, also its process group, as the init sees it
+ *     pid_start    its start as above, while it runs
+ *     started_us, ended_us   microseconds since 1970
+ *     max_rss_kb, user_us, system_us   of the command and all its descendants
+ *     oom_kills    processes that the kernel killed for memory in this container (PID 1 only)
+ *     spool_bytes  length of the spool
+ *     stdout_bytes, stderr_bytes   what the command wrote, stored or not
+ *     dropped_bytes, lost_bytes    not stored: beyond --max-log; because writing failed
+ *
+ * Signals to the init: TERM asks the command's process group to end (reason=stopped) and kills it
+ * after --grace; QUIT kills it at once; INT, HUP, USR1 and USR2 are passed on.
+ */
+#ifndef WORKER_INIT_CTL_H
+#define WORKER_INIT_CTL_H
+
+#define CTL_LOCK       "lock"
+#define CTL_SPOOL      "spool"
+#define CTL_STATUS     "status"
+#define CTL_STATUS_TMP "status.tmp"
+#define CTL_ALIVE      "alive"
+#define CTL_GO         "go"
+#define CTL_LOG        "init.log"
+#define CTL_SECRET_ENV "env" /* in --secrets: KEY=VALUE, each ended by a NUL */
+
+/* How the init exits, beside the command's own code and 128 + signal. */
+enum { CTL_EXIT_INIT = 125, CTL_EXIT_NOT_RUN = 126, CTL_EXIT_NOT_FOUND = 127 };
+enum { CTL_STATUS_MAX = 4096, CTL_SECRET_ENV_MAX = 1 << 20 };
+
+#endif

@@ -1,0 +1,151 @@
+#include "worker/init/status.h"
+
+#include "worker/init/ctl.h"
+#include "worker/init/file.h"
+#include "worker/init/tick.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const state_names[] = { "waiting", "running", "exited", "signaled",
+	"not_started" };
+
+struct text {
+	char p[CTL_STATUS_MAX];
+	size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = vsnprintf(t->p + t->n, sizeof t->p - t->n, fmt, ap);
+	va_end(ap);
+	if (n > 0 && (size_t)n < sizeof t->p - t->n)
+		t->n += (size_t)n;
+}
+
+/* Field 22 of /proc/PID/stat, counted from behind the name, which may hold anything. */
+static void add_start(struct text *t, const char *key, pid_t pid)
+{
+	char path[64], line[1024], *p;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	file_peek(path, line, sizeof line);
+	p = strrchr(line, ')');
+	for (int field = 2; p != NULL && field < 22; field++) {
+		p = strchr(p, ' ');
+		p = p != NULL ? p + 1 : NULL;
+	}
+	if (p != NULL)
+		text_add(t, "%s=%.*s\n", key, (int)strspn(p, "0123456789"), p);
+}
+
+static void add_oom_kills(struct text *t)
+{
+	char all[1024];
+
+	file_peek("/sys/fs/cgroup/memory.events", all, sizeof all);
+	const char *p = strstr(all, "\noom_kill ");
+	if (p != NULL)
+		text_add(t, "oom_kills=%.*s\n", (int)strspn(p + 10, "0123456789"), p + 10);
+}
+
+static void add_outcome(struct text *t, const struct status *s)
+{
+	if (s->state == STATUS_EXITED)
+		text_add(t, "code=%d\n", s->code);
+	if (s->state == STATUS_SIGNALED)
+		text_add(t, "signal=%d\n", s->code);
+	if (s->error != 0)
+		text_add(t, "errno=%d\nerror=%s: %s\n", s->error, s->error_at, strerror(s->error));
+	if (s->ended_us == 0)
+		return;
+	text_add(t, "ended_us=%" PRId64 "\n", s->ended_us);
+	text_add(t, "max_rss_kb=%ld\nuser_us=%" PRId64 "\nsystem_us=%" PRId64 "\n",
+		s->usage.ru_maxrss,
+		(int64_t)s->usage.ru_utime.tv_sec * TICK_SECOND + s->usage.ru_utime.tv_usec,
+		(int64_t)s->usage.ru_stime.tv_sec * TICK_SECOND + s->usage.ru_stime.tv_usec);
+	text_add(t, "spool_bytes=%" PRIu64 "\nstdout_bytes=%" PRIu64 "\nstderr_bytes=%" PRIu64 "\n",
+		s->spool_bytes, s->stdout_bytes, s->stderr_bytes);
+	text_add(t, "dropped_bytes=%" PRIu64 "\nlost_bytes=%" PRIu64 "\n", s->dropped_bytes,
+		s->lost_bytes);
+	if (getpid() == 1)
+		add_oom_kills(t);
+}
+
+static void compose(struct text *t, const struct status *s)
+{
+	char boot[64];
+
+	file_peek("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+	text_add(t, "state=%s\n", state_names[s->state]);
+	if (s->reason != NULL)
+		text_add(t, "reason=%s\n", s->reason);
+	text_add(t, "init_pid=%d\n", (int)getpid());
+	add_start(t, "init_start", getpid());
+	text_add(t, "boot_id=%.*s\n", (int)strcspn(boot, "\n"), boot);
+	if (s->pid != 0)
+		text_add(t, "pid=%d\n", (int)s->pid);
+	if (s->state == STATUS_RUNNING)
+		add_start(t, "pid_start", s->pid);
+	if (s->started_us != 0)
+		text_add(t, "started_us=%" PRId64 "\n", s->started_us);
+	add_outcome(t, s);
+}
+
+static int put_all(int fd, const char *p, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t put = pwrite(fd, p + done, n - done, (off_t)done);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return -1;
+		done += (size_t)put;
+	}
+	return 0;
+}
+
+/* Takes the disk space of the next status now. */
+static void keep_spare(int dirfd)
+{
+	static char blank[CTL_STATUS_MAX];
+	int fd = file_make(dirfd, CTL_STATUS_TMP, 0);
+
+	memset(blank, '\n', sizeof blank);
+	if (fd < 0)
+		return;
+	(void)put_all(fd, blank, sizeof blank);
+	(void)close(fd);
+}
+
+int status_write(int dirfd, const struct status *s, bool last)
+{
+	struct text t = { .n = 0 };
+	int fd = file_make(dirfd, CTL_STATUS_TMP, 0), rc;
+
+	if (fd < 0)
+		return -1;
+	compose(&t, s);
+	rc = put_all(fd, t.p, t.n);
+	if (rc == 0)
+		rc = ftruncate(fd, (off_t)t.n);
+	if (rc == 0)
+		rc = fsync(fd);
+	if (close(fd) < 0 && rc == 0)
+		rc = -1;
+	if (rc == 0)
+		rc = renameat(dirfd, CTL_STATUS_TMP, dirfd, CTL_STATUS);
+	if (rc == 0)
+		rc = fsync(dirfd);
+	if (!last && rc == 0)
+		keep_spare(dirfd);
+	return rc;
+}
