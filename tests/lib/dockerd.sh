@@ -49,7 +49,7 @@ is_dead() { ! is_alive "$1"; }
 answers() { docker -H "unix://$DIR/docker.sock" version > /dev/null 2>&1; }
 answers_or_died() { answers || is_dead "$1"; }
 
-# Makes a bridge of its own on the first free /24; the kernel refuses a name that exists, so two calls cannot share one.
+# Makes a bridge of its own on the first free subnet; the kernel refuses a name that exists, so two calls cannot share one.
 make_bridge() {
 	local n=0 name
 	if [ -s "$DIR/bridge" ]; then
@@ -62,6 +62,7 @@ make_bridge() {
 		echo "tdm$n $n" > "$DIR/bridge"
 		ip addr add "10.213.$n.1/25" dev "tdm$n"
 		ip link set "tdm$n" up
+		rm -rf "$DIR/data/network" # it remembers the subnet of a bridge that is gone
 		return 0
 	done
 	die "no free subnet in 10.213.0.0/16"
