@@ -114,7 +114,7 @@ start_daemon() {
 
 # With live-restore containers outlive the daemon, so they are removed while it can still do that.
 stop_daemon() {
-	local pid ids name n
+	local pid ids name n link
 	if pid=$(running_pid); then
 		if answers && ids=$(docker -H "unix://$DIR/docker.sock" ps -aq) && [ -n "$ids" ]; then
 			# shellcheck disable=SC2086
@@ -131,6 +131,10 @@ stop_daemon() {
 	if [ -s "$DIR/bridge" ]; then
 		read -r name n < "$DIR/bridge"
 		rules remove || true
+		# Its bridge, and those of networks that compose made.
+		ip -4 -o addr show | awk -v a="10.213.$n." 'index($4, a) == 1 { print $2 }' | while read -r link; do
+			ip link del "$link" 2>/dev/null || true
+		done
 		ip link del "$name" 2>/dev/null || true
 		rm -f "$DIR/bridge"
 	fi
