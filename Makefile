@@ -100,6 +100,13 @@ $(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h) api/frame.h
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. $(CFLAGS) -o $@ $(INIT_SRC)
 
+# Libraries that play hardware for tests.
+FAKES := $(B)/libfake_nvml.so $(B)/libfake_nvml_old.so
+$(B)/libfake_nvml_old.so: CFLAGS_FILE := -DFAKE_NVML_OLD
+$(FAKES): tests/fakes/fake_nvml.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) -Wno-missing-prototypes $(CFLAGS_FILE) -O1 -fPIC -shared $(CFLAGS) -o $@ $<
+
 $(B)/tests/%.o: CFLAGS_FILE := -Wno-missing-prototypes
 $(B)/build/gen/%.o: CFLAGS_FILE := -Wno-missing-prototypes
 
@@ -127,7 +134,7 @@ $(B)/gen/assets_data.o: $(GEN)/assets_data.S
 	$(CC) -c -o $@ $<
 
 # ---- tests ---------------------------------------------------------------------------------------
-$(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(filter-out worker/agent.c,$(WORKER_SRC)) $(CLI_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a
+$(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(filter-out worker/agent.c,$(WORKER_SRC)) $(CLI_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a | $(FAKES)
 	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $(filter %.o,$^) $(B)/libtidemill.a $(PKG_LIBS) -lcmocka $(LDFLAGS)
 
 unit: $(B)/unit ## Run the unit tests (FILTER=pattern runs some)
