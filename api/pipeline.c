@@ -1,0 +1,381 @@
+#include "api/pipeline.h"
+
+const char *const input_type_names[] = { "string", "integer", "number", "boolean", "date", NULL };
+const char *const concurrency_policy_names[] = { "queue", "cancel_running", "refuse", NULL };
+const char *const runtime_names[] = { "docker", "process", "kubernetes", NULL };
+const char *const output_kind_names[] = { "files", "model", "predictions", "observations", NULL };
+const char *const lost_policy_names[] = { "keep", "stop", NULL };
+const char *const gate_test_names[] = { "paired_bootstrap", NULL };
+const char *const gate_metric_names[] = { "mae", "rmse", "accuracy", NULL };
+static const char *const pipeline_kinds[] = { "Pipeline", NULL };
+
+#define AT(member)  offsetof(struct THIS, member)
+#define HAS(member) FIELD_HAS(struct THIS, member)
+#define ITEMS(type) .sub = type##_fields, .size = sizeof(struct type)
+#define R           FIELD_READONLY
+#define Q           FIELD_REQUIRED
+
+#define THIS metadata
+const struct field metadata_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Unique in its project" },
+	{ "labels", FIELD_MAP, 0, AT(labels), .max = 32, .item_max = 255, .key_max = 63,
+		.doc = "Free words for selectors" },
+	{ "annotations", FIELD_MAP, 0, AT(annotations), .max = 32, .item_max = 4000,
+		.doc = "Free words for people" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS input_spec
+static const struct field input_spec_fields[] = {
+	{ "type", FIELD_ENUM, Q, AT(type), .names = input_type_names, .doc = "What may be given" },
+	{ "default", FIELD_RAW, 0, AT(value), .max = 4096,
+		.doc = "Used when nothing is given; without one the input must be given" },
+	{ "min", FIELD_REAL, 0, AT(min), HAS(has_min), .doc = "Least number" },
+	{ "max", FIELD_REAL, 0, AT(max), HAS(has_max), .doc = "Greatest number" },
+	{ "choices", FIELD_LIST, 0, AT(choices), .item = FIELD_STR, .item_max = 255, .max = 100,
+		.doc = "The strings that are allowed" },
+	{ "description", FIELD_STR, 0, AT(description), .max = 400, .doc = "For people" },
+	{ 0 },
+};
+#undef THIS
+#define THIS dataset_ref
+static const struct field dataset_ref_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the data set" },
+	{ "version", FIELD_RAW, 0, AT(version), .max = 64, .fallback = "\"latest\"",
+		.doc = "latest, or a number; pinned when the run is made" },
+	{ 0 },
+};
+#undef THIS
+#define THIS model_ref
+static const struct field model_ref_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the model" },
+	{ "alias", FIELD_STR, Q | FIELD_NAME, AT(alias), .doc = "Alias that chooses the version" },
+	{ "optional", FIELD_BOOL, 0, AT(optional), .doc = "Run without it while there is none" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS output_spec
+static const struct field output_spec_fields[] = {
+	{ "path", FIELD_STR, Q, AT(path), .min = 1, .max = 1024,
+		.doc = "File or folder below $TIDEMILL_OUTPUT" },
+	{ "kind", FIELD_ENUM, 0, AT(kind), .names = output_kind_names, .fallback = "files",
+		.doc = "What the server does with it" },
+	{ "monitor", FIELD_STR, FIELD_NAME, AT(monitor),
+		.doc = "The monitor that observations feed" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS gpu_request
+const struct field gpu_request_fields[] = {
+	{ "count", FIELD_INT, Q, AT(count), .min = 1, .max = 64, .doc = "GPUs" },
+	{ "model", FIELD_LIST, 0, AT(model), .item = FIELD_STR, .item_max = 63, .max = 16,
+		.doc = "Any of these models" },
+	{ "memory", FIELD_STR, 0, AT(memory), .max = 63,
+		.doc = "Range of memory per GPU, as 40GiB.. or 24GB..80GB" },
+	{ 0 },
+};
+#undef THIS
+#define THIS resources
+static const struct field resources_fields[] = {
+	{ "cpus", FIELD_REAL, 0, AT(cpus), .rmin = 0.01, .rmax = 1024, .fallback = "1",
+		.doc = "CPU cores" },
+	{ "memory", FIELD_SIZE, 0, AT(memory), .min = 4 << 20, .fallback = "1GiB",
+		.doc = "Bytes of memory" },
+	{ "disk", FIELD_SIZE, 0, AT(disk), .min = 0, .fallback = "0",
+		.doc = "Bytes of free disk that the worker must have" },
+	{ "shm", FIELD_SIZE, 0, AT(shm), .min = 0, .fallback = "0",
+		.doc = "Bytes of /dev/shm; 0: the default" },
+	{ "gpus", FIELD_RAW, 0, AT(gpus), .max = 1024,
+		.doc = "2, \"H100:4\", \"24GB..80GB:2\" or {count, model, memory}" },
+	{ 0 },
+};
+#undef THIS
+#define THIS placement
+static const struct field placement_fields[] = {
+	{ "pool", FIELD_STR, FIELD_NAME, AT(pool), .fallback = "default",
+		.doc = "Pool of workers" },
+	{ "requires", FIELD_MAP, 0, AT(requires), .max = 32, .item_max = 255,
+		.doc = "Labels that the worker must have" },
+	{ "avoids", FIELD_MAP, 0, AT(avoids), .max = 32, .item_max = 255,
+		.doc = "Labels that it must not have" },
+	{ "priority", FIELD_INT, 0, AT(priority), .min = -1000, .max = 1000,
+		.doc = "Greater goes first" },
+	{ 0 },
+};
+#undef THIS
+#define THIS timeouts
+static const struct field timeouts_fields[] = {
+	{ "queue", FIELD_SPAN, 0, AT(queue), .min = CLOCK_SECOND,
+		.doc = "Longest wait for a worker" },
+	{ "start", FIELD_SPAN, 0, AT(start), .min = CLOCK_SECOND, .fallback = "30m",
+		.doc = "From assignment to the command's start" },
+	{ "run", FIELD_SPAN, 0, AT(run), .min = CLOCK_SECOND,
+		.doc = "Longest run of the command; the same as time_limit" },
+	{ 0 },
+};
+#undef THIS
+#define THIS retries
+static const struct field retries_fields[] = {
+	{ "user", FIELD_INT, 0, AT(user), .min = 0, .max = 100, .fallback = "0",
+		.doc = "Further attempts after the command failed" },
+	{ "infra", FIELD_INT, 0, AT(infra), .min = 0, .max = 100, .fallback = "5",
+		.doc = "Further attempts after a fault of ours or of the worker" },
+	{ 0 },
+};
+#undef THIS
+#define THIS on_lost
+static const struct field on_lost_fields[] = {
+	{ "policy", FIELD_ENUM, 0, AT(policy), .names = lost_policy_names, .fallback = "keep",
+		.doc = "keep: the work goes on while the worker is cut off; stop: it ends itself" },
+	{ "lost_after", FIELD_SPAN, 0, AT(lost_after), .min = 10 * CLOCK_SECOND, .fallback = "30m",
+		.doc = "keep: no second attempt before this long without a word" },
+	{ "self_stop_after", FIELD_SPAN, 0, AT(self_stop_after), .min = 10 * CLOCK_SECOND,
+		.fallback = "60s",
+		.doc = "stop: the command ends itself after this long without a renewal" },
+	{ 0 },
+};
+#undef THIS
+#define THIS log_spec
+static const struct field log_spec_fields[] = {
+	{ "max", FIELD_SIZE, 0, AT(max), .min = 1 << 16, .fallback = "1GiB",
+		.doc = "Bytes of log that are kept" },
+	{ 0 },
+};
+#undef THIS
+
+#define RUNTIMES                                                                                   \
+	"runtimes", FIELD_LIST, 0, AT(runtimes),                                                   \
+		.item = FIELD_ENUM, .names = runtime_names, .max = RUNTIME_COUNT,                  \
+		.doc = "The first one that the chosen worker offers"
+#define ENVIRONMENT                                                                                \
+	"env", FIELD_MAP, FIELD_TEXT, AT(env), .max = ENV_MAX, .item_max = 32768,                  \
+					       .doc = "Environment variables"
+#define IMAGE "image", FIELD_STR, 0, AT(image), .max = 512, .doc = "Container image"
+#define THIS  step_spec
+const struct field step_spec_fields[] = {
+	{ "needs", FIELD_LIST, FIELD_NAME, AT(needs), .item = FIELD_STR, .max = 100,
+		.doc = "Steps that must have succeeded; their outputs are in "
+		       "TIDEMILL_INPUT_<STEP>" },
+	{ "run", FIELD_RAW, Q, AT(run), .max = 65536,
+		.schema =
+			"{\"oneOf\":[{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+			"\"minItems\":1,\"maxItems\":256},{\"type\":\"string\",\"minLength\":1}]}",
+		.doc = "A list (no shell) or a string (/bin/sh -c)" },
+	{ IMAGE },
+	{ RUNTIMES },
+	{ "resources", FIELD_OBJ, 0, AT(resources), .sub = resources_fields,
+		.doc = "What the step needs" },
+	{ "placement", FIELD_OBJ, 0, AT(placement), .sub = placement_fields,
+		.doc = "Where it may run" },
+	{ "time_limit", FIELD_SPAN, 0, AT(time_limit), .min = CLOCK_SECOND,
+		.doc = "Longest run of the command" },
+	{ "timeouts", FIELD_OBJ, 0, AT(timeouts), .sub = timeouts_fields,
+		.doc = "Limits of each phase" },
+	{ "retries", FIELD_OBJ, 0, AT(retries), .sub = retries_fields,
+		.doc = "Budgets of further attempts" },
+	{ "on_lost", FIELD_OBJ, 0, AT(on_lost), .sub = on_lost_fields,
+		.doc = "When the worker is cut off" },
+	{ ENVIRONMENT },
+	{ "outputs", FIELD_DICT, FIELD_NAME, AT(outputs), ITEMS(output_spec), .max = 64,
+		.doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
+	{ "logs", FIELD_OBJ, 0, AT(logs), .sub = log_spec_fields, .doc = "Limits of the log" },
+	{ 0 },
+};
+#undef THIS
+#define THIS step_defaults
+static const struct field step_defaults_fields[] = {
+	{ RUNTIMES },
+	{ IMAGE },
+	{ "resources", FIELD_OBJ, 0, AT(resources), .sub = resources_fields,
+		.doc = "What a step needs that does not say" },
+	{ ENVIRONMENT },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS training_data
+static const struct field training_data_fields[] = {
+	{ "dataset", FIELD_STR, Q, AT(dataset), .min = 1, .max = 63,
+		.doc = "A key of spec.datasets" },
+	{ "column", FIELD_STR, Q, AT(column), .min = 1, .max = 255, .doc = "The column of dates" },
+	{ "from", FIELD_STR, Q, AT(from), .min = 1, .max = 255, .doc = "First day, or ${…}" },
+	{ "to", FIELD_STR, Q, AT(to), .min = 1, .max = 255, .doc = "Last day, or ${…}" },
+	{ 0 },
+};
+#undef THIS
+#define THIS requirement
+static const struct field requirement_fields[] = {
+	{ "metric", FIELD_STR, Q, AT(metric), .min = 1, .max = 63, .doc = "mae, rmse or accuracy" },
+	{ "min", FIELD_REAL, 0, AT(min), HAS(has_min), .doc = "Must not be below" },
+	{ "max", FIELD_REAL, 0, AT(max), HAS(has_max), .doc = "Must not be above" },
+	{ 0 },
+};
+#undef THIS
+#define THIS gate_test_spec
+static const struct field gate_test_spec_fields[] = {
+	{ "kind", FIELD_ENUM, 0, AT(kind), .names = gate_test_names, .fallback = "paired_bootstrap",
+		.doc = "Paired test on the same rows" },
+	{ "draws", FIELD_INT, 0, AT(draws), .min = 100, .max = 100000, .fallback = "2000",
+		.doc = "Resamplings" },
+	{ "margin", FIELD_RAW, 0, AT(margin), .max = 32, .fallback = "0",
+		.doc = "How much worse still counts as equal: in the metric's units, or \"2%\" of "
+		       "the champion's" },
+	{ "alpha", FIELD_REAL, 0, AT(alpha), .rmin = 0.0001, .rmax = 0.5, .fallback = "0.05",
+		.doc = "Level of the test" },
+	{ "min_rows", FIELD_INT, 0, AT(min_rows), .min = 1, .max = 1000000000, .fallback = "80",
+		.doc = "Fewer rows cannot decide" },
+	{ 0 },
+};
+#undef THIS
+#define THIS slice_spec
+static const struct field slice_spec_fields[] = {
+	{ "by", FIELD_LIST, Q, AT(by), .item = FIELD_STR, .item_max = 63, .min = 1, .max = 16,
+		.doc = "Slice columns of the predictions" },
+	{ "max_regression", FIELD_RAW, 0, AT(max_regression), .max = 32, .fallback = "\"20%\"",
+		.doc = "No slice may be worse by more" },
+	{ "min_rows", FIELD_INT, 0, AT(min_rows), .min = 1, .max = 1000000000, .fallback = "20",
+		.doc = "Smaller slices are not judged" },
+	{ 0 },
+};
+#undef THIS
+#define THIS approve_spec
+static const struct field approve_spec_fields[] = {
+	{ "people", FIELD_INT, 0, AT(people), .min = 0, .max = 20, .fallback = "0",
+		.doc = "Approvals that are needed" },
+	{ 0 },
+};
+#undef THIS
+#define THIS gate_spec
+const struct field gate_spec_fields[] = {
+	{ "predictions", FIELD_STR, Q, AT(predictions), .min = 3, .max = 127,
+		.doc = "STEP.OUTPUT with the rows that both models scored" },
+	{ "metric", FIELD_ENUM, Q, AT(metric), .names = gate_metric_names,
+		.doc = "What is compared" },
+	{ "require", FIELD_LIST, 0, AT(require), ITEMS(requirement), .max = 16,
+		.doc = "Absolute limits" },
+	{ "against", FIELD_STR, FIELD_NAME, AT(against),
+		.doc = "Alias to compare with; skipped when it has no version" },
+	{ "test", FIELD_OBJ, 0, AT(test), .sub = gate_test_spec_fields,
+		.doc = "How the difference is tested" },
+	{ "slices", FIELD_OBJ, 0, AT(slices), HAS(has_slices), .sub = slice_spec_fields,
+		.doc = "No slice may suffer" },
+	{ "approve", FIELD_OBJ, 0, AT(approve), .sub = approve_spec_fields,
+		.doc = "People who must agree" },
+	{ "promote", FIELD_STR, FIELD_NAME, AT(promote), .doc = "Alias that moves when all hold" },
+	{ 0 },
+};
+#undef THIS
+#define THIS model_spec
+static const struct field model_spec_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the model" },
+	{ "from", FIELD_STR, Q, AT(from), .min = 3, .max = 127,
+		.doc = "STEP.OUTPUT with the model's files" },
+	{ "training_data", FIELD_OBJ, 0, AT(training_data), HAS(has_training_data),
+		.sub = training_data_fields,
+		.doc = "The rows it was trained on: the monitor's reference" },
+	{ "gate", FIELD_OBJ, 0, AT(gate), HAS(has_gate), .sub = gate_spec_fields,
+		.doc = "What must hold before the alias moves" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS dataset_trigger
+static const struct field dataset_trigger_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name),
+		.doc = "Each new version of this data set starts a run" },
+	{ 0 },
+};
+#undef THIS
+#define THIS trigger_spec
+static const struct field trigger_spec_fields[] = {
+	{ "dataset", FIELD_OBJ, Q, AT(dataset), HAS(has_dataset), .sub = dataset_trigger_fields,
+		.doc = "On a new version of a data set" },
+	{ 0 },
+};
+#undef THIS
+#define THIS concurrency
+static const struct field concurrency_fields[] = {
+	{ "group", FIELD_STR, Q | FIELD_NAME, AT(group), .doc = "One run of the group at a time" },
+	{ "policy", FIELD_ENUM, 0, AT(policy), .names = concurrency_policy_names,
+		.fallback = "queue", .doc = "What a second run does" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS pipeline_spec
+const struct field pipeline_spec_fields[] = {
+	{ "inputs", FIELD_DICT, FIELD_NAME, AT(inputs), ITEMS(input_spec), .max = 256,
+		.doc = "Typed inputs, by name" },
+	{ "datasets", FIELD_DICT, FIELD_NAME, AT(datasets), ITEMS(dataset_ref), .max = 64,
+		.doc = "Staged read-only; path in TIDEMILL_DATASET_<NAME>" },
+	{ "models", FIELD_DICT, FIELD_NAME, AT(models), ITEMS(model_ref), .max = 64,
+		.doc = "Staged when the alias exists; path in TIDEMILL_MODEL_<NAME>" },
+	{ "triggers", FIELD_LIST, 0, AT(triggers), ITEMS(trigger_spec), .max = 32,
+		.doc = "What starts a run by itself" },
+	{ "concurrency", FIELD_OBJ, 0, AT(concurrency), HAS(has_concurrency),
+		.sub = concurrency_fields, .doc = "Runs that must not overlap" },
+	{ "defaults", FIELD_OBJ, 0, AT(defaults), .sub = step_defaults_fields,
+		.doc = "For steps that do not say" },
+	{ "steps", FIELD_DICT, Q | FIELD_NAME, AT(steps), ITEMS(step_spec), .min = 1,
+		.max = STEPS_MAX, .doc = "The steps, by name" },
+	{ "model", FIELD_OBJ, 0, AT(model), HAS(has_model), .sub = model_spec_fields,
+		.doc = "Registered when all steps succeed" },
+	{ 0 },
+};
+#undef THIS
+
+#define API_VERSION                                                                                \
+	"apiVersion", FIELD_STR, Q, AT(api_version), .min = 1, .max = 32, .doc = "tidemill/v1"
+#define THIS pipeline_file
+const struct field pipeline_file_fields[] = {
+	{ API_VERSION },
+	{ "kind", FIELD_ENUM, Q, AT(kind), .names = pipeline_kinds, .doc = "Pipeline" },
+	{ "metadata", FIELD_OBJ, Q, AT(metadata), .sub = metadata_fields,
+		.doc = "Name and labels" },
+	{ "spec", FIELD_OBJ, Q, AT(spec), .sub = pipeline_spec_fields, .doc = "The pipeline" },
+	{ 0 },
+};
+#undef THIS
+#define THIS file_head
+const struct field file_head_fields[] = {
+	{ API_VERSION },
+	{ "kind", FIELD_STR, Q, AT(kind), .min = 1, .max = 63, .doc = "Pipeline or Monitor" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS pipeline
+const struct field pipeline_fields[] = {
+	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the pipeline" },
+	{ "name", FIELD_STR, R, AT(name), .doc = "Unique in its project" },
+	{ "repository", FIELD_STR, R, AT(repository),
+		.doc = "Git repository; empty when the text was given" },
+	{ "ref", FIELD_STR, R, AT(ref), .doc = "Branch or tag that runs take when they name none" },
+	{ "path", FIELD_STR, R, AT(path), .doc = "The file in the repository" },
+	{ "commit", FIELD_STR, R, AT(commit), .doc = "The commit that spec was read at" },
+	{ "spec", FIELD_RAW, R, AT(spec), .max = 1 << 20, .doc = "The pipeline as it was read" },
+	{ "source", FIELD_STR, R | FIELD_TEXT, AT(source), .max = 1 << 20,
+		.doc = "The text as it was written" },
+	{ "paused", FIELD_BOOL, R, AT(paused), .doc = "Triggers do nothing" },
+	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },
+	{ "version", FIELD_INT, R, AT(version), .doc = "Moves with every change; the ETag" },
+	{ 0 },
+};
+#undef THIS
+#define THIS pipeline_put
+const struct field pipeline_put_fields[] = {
+	{ "repository", FIELD_STR, 0, AT(repository), .max = 1024,
+		.doc = "Git repository: an https or ssh URL, or a path where the server allows "
+		       "it" },
+	{ "ref", FIELD_STR, 0, AT(ref), .max = 255, .fallback = "main",
+		.doc = "Branch, tag or commit" },
+	{ "path", FIELD_STR, 0, AT(path), .max = 255, .fallback = "tidemill.yaml",
+		.doc = "The file in the repository" },
+	{ "source", FIELD_STR, FIELD_TEXT, AT(source), .max = 1 << 20,
+		.doc = "The file's text, instead of a repository" },
+	{ 0 },
+};
+#undef THIS

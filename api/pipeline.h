@@ -1,0 +1,250 @@
+/*
+ * What users write in tidemill.yaml: `kind: Pipeline`. The same tables read YAML and JSON and print
+ * the published JSON Schema. Values may hold ${…}, which server/core/render replaces when a run is
+ * made; a field that is checked only after that is a string here.
+ */
+#ifndef API_PIPELINE_H
+#define API_PIPELINE_H
+#include "api/page.h"
+#include "lib/json/field.h"
+
+enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256 };
+
+struct metadata {
+	struct str name;
+	struct list labels, annotations; /* struct field_pair */
+};
+extern const struct field metadata_fields[];
+
+enum input_type {
+	INPUT_STRING,
+	INPUT_INTEGER,
+	INPUT_NUMBER,
+	INPUT_BOOLEAN,
+	INPUT_DATE,
+	INPUT_TYPE_COUNT
+};
+extern const char *const input_type_names[];
+
+struct input_spec {
+	struct str name;
+	int type;
+	struct str value; /* the default, as JSON text; empty: must be given */
+	double min, max;
+	bool has_min, has_max;
+	struct list choices; /* struct str */
+	struct str description;
+};
+
+struct dataset_ref {
+	struct str key; /* the name inside the pipeline */
+	struct str name;
+	struct str version; /* "latest" or a number, as JSON text */
+};
+
+struct model_ref {
+	struct str key;
+	struct str name, alias;
+	bool optional;
+};
+
+enum concurrency_policy { CONCURRENCY_QUEUE, CONCURRENCY_CANCEL_RUNNING, CONCURRENCY_REFUSE };
+extern const char *const concurrency_policy_names[];
+
+enum runtime { RUNTIME_DOCKER, RUNTIME_PROCESS, RUNTIME_KUBERNETES, RUNTIME_COUNT };
+extern const char *const runtime_names[];
+
+enum output_kind {
+	OUTPUT_FILES,
+	OUTPUT_MODEL,
+	OUTPUT_PREDICTIONS,
+	OUTPUT_OBSERVATIONS,
+	OUTPUT_KIND_COUNT
+};
+extern const char *const output_kind_names[];
+
+struct output_spec {
+	struct str name;
+	struct str path; /* below $TIDEMILL_OUTPUT */
+	int kind;
+	struct str monitor; /* of observations */
+};
+
+struct gpu_request {
+	int64_t count;
+	struct list model; /* struct str: any of these */
+	struct str memory; /* "40GiB.." */
+};
+
+struct resources {
+	double cpus;
+	int64_t memory, disk, shm;
+	struct str gpus; /* JSON text: 2, "H100:4", "24GB..80GB:2" or an object */
+};
+
+struct placement {
+	struct str pool;
+	struct list requires, avoids; /* struct field_pair */
+	int64_t priority;
+};
+
+struct timeouts {
+	struct field_span queue, start, run;
+};
+
+struct retries {
+	int64_t user, infra;
+};
+
+enum lost_policy { LOST_KEEP, LOST_STOP };
+extern const char *const lost_policy_names[];
+
+struct on_lost {
+	int policy;
+	struct field_span lost_after, self_stop_after;
+};
+
+struct log_spec {
+	int64_t max; /* bytes */
+};
+
+struct step_spec {
+	struct str name;
+	struct list needs; /* struct str */
+	struct str run; /* JSON text: a list, or a string for /bin/sh -c */
+	struct str image;
+	struct list runtimes; /* int, enum runtime, in order of preference */
+	struct resources resources;
+	struct placement placement;
+	struct field_span time_limit; /* = timeouts.run */
+	struct timeouts timeouts;
+	struct retries retries;
+	struct on_lost on_lost;
+	struct list env; /* struct field_pair */
+	struct list outputs; /* struct output_spec */
+	struct log_spec logs;
+};
+
+struct step_defaults {
+	struct list runtimes;
+	struct str image;
+	struct resources resources;
+	struct list env;
+};
+
+struct training_data {
+	struct str dataset, column, from, to;
+};
+
+struct requirement {
+	struct str metric;
+	double min, max;
+	bool has_min, has_max;
+};
+
+enum gate_test { GATE_TEST_PAIRED_BOOTSTRAP, GATE_TEST_COUNT };
+extern const char *const gate_test_names[];
+
+struct gate_test_spec {
+	int kind;
+	int64_t draws;
+	struct str margin; /* JSON text: 0.05 or "2%" */
+	double alpha;
+	int64_t min_rows;
+};
+
+struct slice_spec {
+	struct list by; /* struct str */
+	struct str max_regression;
+	int64_t min_rows;
+};
+
+struct approve_spec {
+	int64_t people;
+};
+
+enum gate_metric { GATE_MAE, GATE_RMSE, GATE_ACCURACY, GATE_METRIC_COUNT };
+extern const char *const gate_metric_names[];
+
+struct gate_spec {
+	struct str predictions; /* "evaluate.predictions" */
+	int metric;
+	struct list require;
+	struct str against;
+	struct gate_test_spec test;
+	struct slice_spec slices;
+	bool has_slices;
+	struct approve_spec approve;
+	struct str promote;
+};
+
+struct model_spec {
+	struct str name, from;
+	struct training_data training_data;
+	bool has_training_data;
+	struct gate_spec gate;
+	bool has_gate;
+};
+
+struct dataset_trigger {
+	struct str name;
+};
+struct trigger_spec {
+	struct dataset_trigger dataset;
+	bool has_dataset;
+};
+
+struct concurrency {
+	struct str group;
+	int policy;
+};
+
+struct pipeline_spec {
+	struct list inputs; /* struct input_spec */
+	struct list datasets; /* struct dataset_ref */
+	struct list models; /* struct model_ref */
+	struct list triggers; /* struct trigger_spec */
+	struct concurrency concurrency;
+	bool has_concurrency;
+	struct step_defaults defaults;
+	struct list steps; /* struct step_spec */
+	struct model_spec model;
+	bool has_model;
+};
+extern const struct field pipeline_spec_fields[];
+extern const struct field step_spec_fields[];
+extern const struct field gate_spec_fields[];
+extern const struct field gpu_request_fields[];
+
+/* The whole file. */
+struct pipeline_file {
+	struct str api_version;
+	int kind;
+	struct metadata metadata;
+	struct pipeline_spec spec;
+};
+extern const struct field pipeline_file_fields[];
+/* Only apiVersion and kind, to tell which table reads a file; other members are ignored by a loose
+ * decoding. */
+struct file_head {
+	struct str api_version, kind;
+};
+extern const struct field file_head_fields[];
+
+/* As the API shows it. */
+struct pipeline {
+	struct str id, name, repository, ref, path, commit;
+	struct str spec; /* JSON */
+	struct str source;
+	bool paused;
+	int64_t created_at, version;
+};
+extern const struct field pipeline_fields[];
+
+/* PUT …/pipelines/{pipeline}: from a repository at a ref, or with the file's text. */
+struct pipeline_put {
+	struct str repository, ref, path, source;
+};
+extern const struct field pipeline_put_fields[];
+
+#endif

@@ -1,0 +1,211 @@
+#include "api/run.h"
+
+const char *const run_state_names[] = { "queued", "running", "finishing", "succeeded", "failed",
+	"cancelled", NULL };
+const char *const step_state_names[] = { "waiting", "queued", "assigned", "running", "finishing",
+	"succeeded", "failed", "cancelled", "skipped", NULL };
+const char *const attempt_state_names[] = { "assigned", "preparing", "running", "finishing",
+	"succeeded", "failed", "cancelled", "lost", NULL };
+static const char *const stream_names[] = { "all", "stdout", "stderr", "system", NULL };
+_Static_assert(sizeof run_state_names / sizeof *run_state_names == RUN_STATE_COUNT + 1,
+	"run states and names differ");
+_Static_assert(sizeof step_state_names / sizeof *step_state_names == STEP_STATE_COUNT + 1,
+	"step states and names differ");
+_Static_assert(sizeof attempt_state_names / sizeof *attempt_state_names == ATTEMPT_STATE_COUNT + 1,
+	"attempt states and names differ");
+
+const char *const reason_names[] = {
+#define X(id, name, blame, sentence) name,
+	REASON_TABLE(X)
+#undef X
+		NULL
+};
+
+static const struct {
+	const char *sentence;
+	enum reason_blame blame;
+} reasons[] = {
+#define X(id, name, whose, text) { text, BLAME_##whose },
+	REASON_TABLE(X)
+#undef X
+};
+
+const char *reason_sentence(enum reason r)
+{
+	return reasons[r].sentence;
+}
+
+enum reason_blame reason_blame(enum reason r)
+{
+	return reasons[r].blame;
+}
+
+#define AT(member)  offsetof(struct THIS, member)
+#define HAS(member) FIELD_HAS(struct THIS, member)
+#define R           FIELD_READONLY
+#define N           FIELD_NULLABLE
+#define E           FIELD_OMIT_EMPTY
+
+#define THIS run_dataset
+static const struct field run_dataset_fields[] = {
+	{ "name", FIELD_STR, R, AT(name), .doc = "Name inside the pipeline" },
+	{ "dataset", FIELD_STR, R, AT(dataset), .doc = "Name of the data set" },
+	{ "number", FIELD_INT, R, AT(number), .doc = "Number of the version" },
+	{ "version_id", FIELD_STR, R, AT(version_id), .doc = "Identity of the version" },
+	{ 0 },
+};
+#undef THIS
+#define THIS run
+const struct field run_fields[] = {
+	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the run" },
+	{ "project", FIELD_STR, R, AT(project), .doc = "Name of the project" },
+	{ "pipeline", FIELD_STR, R, AT(pipeline), .doc = "Name of the pipeline" },
+	{ "number", FIELD_INT, R, AT(number), .doc = "Counts the pipeline's runs from 1" },
+	{ "state", FIELD_ENUM, R, AT(state), .names = run_state_names, .doc = "Where it is" },
+	{ "reason", FIELD_STR, R | E, AT(reason), .doc = "Why it ended so" },
+	{ "message", FIELD_STR, R | E | FIELD_TEXT, AT(message), .doc = "The same in words" },
+	{ "inputs", FIELD_RAW, R, AT(inputs), .doc = "Inputs, with defaults filled in" },
+	{ "labels", FIELD_RAW, R, AT(labels), .doc = "Labels" },
+	{ "repository", FIELD_STR, R | E, AT(repository), .doc = "Git repository" },
+	{ "commit", FIELD_STR, R | E, AT(commit), .doc = "The exact commit" },
+	{ "trigger", FIELD_STR, R, AT(trigger),
+		.doc = "api, push, schedule, dataset, pipeline or decision" },
+	{ "trigger_key", FIELD_STR, R | E, AT(trigger_key), .doc = "What fired it" },
+	{ "decision_id", FIELD_STR, R | E, AT(decision_id), .doc = "The decision that started it" },
+	{ "experiment_id", FIELD_INT, R, AT(experiment_id),
+		.doc = "Experiment of its tracking runs" },
+	{ "datasets", FIELD_LIST, R, AT(datasets), .sub = run_dataset_fields,
+		.size = sizeof(struct run_dataset), .doc = "What it reads, pinned" },
+	{ "model_version", FIELD_STR, R | E, AT(model_version),
+		.doc = "NAME/NUMBER of the version that it registered" },
+	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was submitted" },
+	{ "created_by", FIELD_STR, R | E, AT(created_by), .doc = "Who submitted it" },
+	{ "started_at", FIELD_TIME, R | N, AT(started_at), .doc = "When its first step started" },
+	{ "ended_at", FIELD_TIME, R | N, AT(ended_at), .doc = "When it ended" },
+	{ "version", FIELD_INT, R, AT(version), .doc = "Moves with every change" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS run_new
+const struct field run_new_fields[] = {
+	{ "pipeline", FIELD_STR, FIELD_NAME, AT(pipeline), .doc = "A registered pipeline" },
+	{ "source", FIELD_STR, FIELD_TEXT, AT(source), .max = 1 << 20,
+		.doc = "The text of a Pipeline file, instead" },
+	{ "ref", FIELD_STR, 0, AT(ref), .max = 255,
+		.doc = "Branch, tag or commit; the pipeline's own by default" },
+	{ "inputs", FIELD_RAW, 0, AT(inputs), .max = 65536, .fallback = "{}",
+		.schema = "{\"type\":\"object\"}", .doc = "Inputs by name" },
+	{ "labels", FIELD_MAP, 0, AT(labels), .max = 32, .item_max = 255, .key_max = 63,
+		.doc = "Free words" },
+	{ 0 },
+};
+#undef THIS
+#define THIS run_query
+const struct field run_query_fields[] = {
+	PAGE_FIELDS(struct run_query),
+	{ "pipeline", FIELD_STR, FIELD_NAME, AT(pipeline), .doc = "Only runs of this pipeline" },
+	{ "state", FIELD_ENUM, 0, AT(state), HAS(has_state), .names = run_state_names,
+		.doc = "Only runs in this state" },
+	{ 0 },
+};
+#undef THIS
+#define THIS wait_query
+const struct field wait_query_fields[] = {
+	{ "wait", FIELD_SPAN, 0, AT(wait), .max = 60 * CLOCK_SECOND,
+		.doc = "Answer when the run has ended, or after this long" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS step
+const struct field step_fields[] = {
+	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the step" },
+	{ "run_id", FIELD_STR, R, AT(run_id), .doc = "Its run" },
+	{ "name", FIELD_STR, R, AT(name), .doc = "Name in the pipeline" },
+	{ "position", FIELD_INT, R, AT(position), .doc = "Order in the file" },
+	{ "needs", FIELD_LIST, R, AT(needs), .item = FIELD_STR, .doc = "Steps that it waits for" },
+	{ "state", FIELD_ENUM, R, AT(state), .names = step_state_names, .doc = "Where it is" },
+	{ "reason", FIELD_STR, R | E, AT(reason), .doc = "Why it ended so" },
+	{ "message", FIELD_STR, R | E | FIELD_TEXT, AT(message), .doc = "The same in words" },
+	{ "attempts", FIELD_INT, R, AT(attempts), .doc = "Attempts made" },
+	{ "attempt_id", FIELD_STR, R | E, AT(attempt_id), .doc = "The newest attempt" },
+	{ "tracking_run", FIELD_STR, R | E, AT(tracking_run),
+		.doc = "MLflow run id, shared by its attempts" },
+	{ "outputs", FIELD_RAW, R, AT(outputs), .doc = "Outputs by name: kind, files, bytes" },
+	{ "spec", FIELD_RAW, R, AT(spec), .doc = "The step as it runs" },
+	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },
+	{ "queued_at", FIELD_TIME, R | N, AT(queued_at), .doc = "When it last became ready" },
+	{ "started_at", FIELD_TIME, R | N, AT(started_at),
+		.doc = "When its first attempt started" },
+	{ "ended_at", FIELD_TIME, R | N, AT(ended_at), .doc = "When it ended" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS attempt
+const struct field attempt_fields[] = {
+	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the attempt" },
+	{ "step_id", FIELD_STR, R, AT(step_id), .doc = "Its step" },
+	{ "run_id", FIELD_STR, R, AT(run_id), .doc = "Its run" },
+	{ "number", FIELD_INT, R, AT(number), .doc = "Counts from 1" },
+	{ "epoch", FIELD_INT, R, AT(epoch), .doc = "Fences its effects" },
+	{ "worker_id", FIELD_STR, R, AT(worker_id), .doc = "Where it runs" },
+	{ "worker", FIELD_STR, R, AT(worker), .doc = "Name of the worker" },
+	{ "runtime", FIELD_STR, R | E, AT(runtime), .doc = "docker or process" },
+	{ "devices", FIELD_LIST, R, AT(devices), .item = FIELD_STR, .doc = "UUIDs of its GPUs" },
+	{ "state", FIELD_ENUM, R, AT(state), .names = attempt_state_names, .doc = "Where it is" },
+	{ "reason", FIELD_STR, R | E, AT(reason), .doc = "Why it ended so" },
+	{ "message", FIELD_STR, R | E | FIELD_TEXT, AT(message), .doc = "The same in words" },
+	{ "exit_code", FIELD_INT, R | N, AT(exit_code), HAS(has_exit_code),
+		.doc = "Of the command" },
+	{ "signal", FIELD_INT, R | N, AT(signal), HAS(has_signal),
+		.doc = "That ended the command" },
+	{ "evidence", FIELD_RAW, R, AT(evidence), .doc = "What the reason rests on" },
+	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was assigned" },
+	{ "started_at", FIELD_TIME, R | N, AT(started_at), .doc = "When the command started" },
+	{ "ended_at", FIELD_TIME, R | N, AT(ended_at), .doc = "When it ended" },
+	{ "log_bytes", FIELD_INT, R, AT(log_bytes), .doc = "Bytes of the spool that are stored" },
+	{ "log_lines", FIELD_INT, R, AT(log_lines), .doc = "Lines that are stored" },
+	{ "log_complete", FIELD_BOOL, R, AT(log_complete),
+		.doc = "Length and digest were agreed with the worker" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS log_query
+const struct field log_query_fields[] = {
+	{ "from", FIELD_INT, 0, AT(from), .min = 1, .max = INT64_MAX, .doc = "First line" },
+	{ "tail", FIELD_INT, 0, AT(tail), .min = 0, .max = 100000, .doc = "The last lines" },
+	{ "limit", FIELD_INT, 0, AT(limit), .min = 1, .max = 10000, .fallback = "1000",
+		.doc = "Lines per page" },
+	{ "raw", FIELD_BOOL, 0, AT(raw), .doc = "The bytes as they were written" },
+	{ "follow", FIELD_BOOL, 0, AT(follow), .doc = "Server-sent events: backlog, tail, end" },
+	{ "stream", FIELD_ENUM, 0, AT(stream), HAS(has_stream), .names = stream_names,
+		.fallback = "all", .doc = "One stream only" },
+	{ 0 },
+};
+#undef THIS
+#define THIS log_line
+const struct field log_line_fields[] = {
+	{ "line", FIELD_INT, R, AT(line), .doc = "Number, counted from 1" },
+	{ "time", FIELD_TIME, R, AT(time), .doc = "When it was read" },
+	{ "stream", FIELD_ENUM, R, AT(stream), .names = stream_names,
+		.doc = "Where it was written" },
+	{ "text", FIELD_STR, R | FIELD_TEXT, AT(text), .max = 1 << 20,
+		.doc = "The line, with progress folded" },
+	{ 0 },
+};
+#undef THIS
+#define THIS log_page
+const struct field log_page_fields[] = {
+	{ "lines", FIELD_LIST, R, AT(lines), .sub = log_line_fields,
+		.size = sizeof(struct log_line), .max = 10000, .doc = "The lines" },
+	{ "first", FIELD_INT, R, AT(first), .doc = "Number of the first line here" },
+	{ "last", FIELD_INT, R, AT(last), .doc = "Number of the last line here" },
+	{ "total", FIELD_INT, R, AT(total), .doc = "Lines stored so far" },
+	{ "complete", FIELD_BOOL, R, AT(complete), .doc = "Nothing more will come" },
+	{ "dropped", FIELD_INT, R, AT(dropped), .doc = "Bytes that could not be kept" },
+	{ 0 },
+};
+#undef THIS

@@ -1,0 +1,152 @@
+/*
+ * Workers: enrolment, and the one exchange by which they work. `sync` is level-triggered: the
+ * request says what the worker has, the reply what it should have. The server holds the request
+ * until the two differ, or 25 s pass. Everything may be sent again; identity comes from the
+ * credential, never from the message.
+ */
+#ifndef API_WORKER_H
+#define API_WORKER_H
+#include "api/dataset.h"
+#include "api/page.h"
+#include "lib/json/field.h"
+
+enum worker_state { WORKER_ACTIVE, WORKER_DRAINING, WORKER_DISABLED, WORKER_STATE_COUNT };
+extern const char *const worker_state_names[];
+
+struct device {
+	struct str uuid, model;
+	int64_t memory; /* bytes */
+	struct str driver, bus_id, health; /* health: "" is well, else why not */
+	struct str mig; /* profile of a MIG slice, "" for a whole GPU */
+};
+extern const struct field device_fields[];
+
+struct worker {
+	struct str id, name, pool;
+	struct str labels; /* JSON */
+	int state;
+	struct str release, boot_id;
+	struct list runtimes; /* struct str */
+	double cpus;
+	int64_t memory, disk_free;
+	struct str devices; /* JSON list of devices */
+	struct str warnings; /* JSON list of sentences */
+	int64_t running; /* attempts that it holds */
+	int64_t seen_at, created_at, version;
+	bool online;
+};
+extern const struct field worker_fields[];
+
+struct join_token_new {
+	struct str pool;
+	struct list labels;
+	struct field_span expires_in;
+};
+extern const struct field join_token_new_fields[];
+
+struct enroll {
+	struct str name;
+};
+extern const struct field enroll_fields[];
+struct enrolled {
+	struct str worker_id, pool, token;
+	int64_t expires_at;
+};
+extern const struct field enrolled_fields[];
+
+/* ---- sync: what the worker has ---- */
+struct sync_attempt {
+	struct str id;
+	int64_t epoch;
+	int state; /* enum attempt_state */
+	struct str reason, message, runtime;
+	int64_t exit_code, signal;
+	bool has_exit_code, has_signal;
+	int64_t started_at, ended_at;
+	struct str evidence; /* JSON object */
+	bool cancelling; /* the cancellation has arrived */
+};
+struct sync_request {
+	struct str boot_id, release;
+	struct list runtimes; /* struct str */
+	double cpus;
+	int64_t memory, disk_free;
+	struct list devices; /* struct device */
+	struct list attempts; /* struct sync_attempt */
+	struct list warnings; /* struct str */
+	bool wait; /* hold the request while there is nothing to say */
+};
+extern const struct field sync_request_fields[];
+
+/* ---- what it should have ---- */
+struct staged {
+	struct str name; /* of the data set, model or step inside the pipeline */
+	struct str ref; /* "ridership/17", for people */
+	struct list files; /* struct file */
+};
+struct assigned_output {
+	struct str name, path;
+	int kind; /* enum output_kind */
+};
+struct assignment {
+	struct str attempt, step, run, project, pipeline, step_name;
+	int64_t number, epoch;
+	struct list runtimes; /* int: the first that the worker offers */
+	struct list argv; /* struct str */
+	struct str image;
+	struct list env; /* struct field_pair */
+	struct str repository, commit;
+	struct list datasets, models, inputs; /* struct staged */
+	struct list outputs; /* struct assigned_output */
+	double cpus;
+	int64_t memory, shm;
+	struct list devices; /* struct str, UUIDs */
+	int64_t time_limit, start_timeout; /* microseconds; 0: none */
+	int64_t self_stop_after; /* microseconds; 0: keep running while cut off */
+	int64_t log_max;
+	struct str token; /* the job's, for MLFLOW_TRACKING_TOKEN and TIDEMILL_TOKEN_FILE */
+	struct str tracking_run, experiment_id;
+};
+struct sync_cancel {
+	struct str attempt;
+	int64_t epoch;
+	struct str reason; /* cancelled, superseded, timeout */
+};
+struct sync_reply {
+	struct list assign; /* struct assignment: those that the worker does not have yet */
+	struct list cancel; /* struct sync_cancel: to be stopped */
+	struct list forget; /* struct str: ended and stored, may be removed */
+	bool drain;
+};
+extern const struct field sync_reply_fields[];
+extern const struct field assignment_fields[];
+
+/* ---- an attempt's effects; each carries the epoch ---- */
+struct epoch_query {
+	int64_t epoch;
+};
+extern const struct field epoch_query_fields[];
+struct log_put_query {
+	int64_t epoch, offset;
+};
+extern const struct field log_put_query_fields[];
+struct log_position {
+	int64_t length; /* bytes that are stored, safe on disk */
+};
+extern const struct field log_position_fields[];
+struct log_final {
+	int64_t epoch, length, dropped;
+	struct str digest; /* sha256 of the whole spool */
+};
+extern const struct field log_final_fields[];
+struct output_files {
+	struct str name;
+	struct list files; /* struct file */
+};
+struct outputs_put {
+	int64_t epoch;
+	struct list outputs; /* struct output_files */
+};
+extern const struct field outputs_put_fields[];
+
+#endif
