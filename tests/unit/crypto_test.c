@@ -1,0 +1,259 @@
+#include "lib/base/mem.h"
+#include "lib/crypto/aead.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/hmac.h"
+#include "lib/crypto/token.h"
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+
+static size_t unhex(const char *hex, unsigned char *out)
+{
+	size_t n = strlen(hex) / 2;
+
+	for (size_t i = 0; i < n; i++) {
+		char two[3] = { hex[2 * i], hex[2 * i + 1], '\0' };
+		out[i] = (unsigned char)strtoul(two, NULL, 16);
+	}
+	return n;
+}
+
+static struct str view(const unsigned char *p, size_t n)
+{
+	return (struct str){ (const char *)p, n };
+}
+
+/* FIPS 180-4 and NIST's example values. */
+void test_hash__published_vectors(void **state)
+{
+	static const struct {
+		const char *text, *hex;
+	} rows[] = {
+		{ "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+		{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+			"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+	};
+	unsigned char digest[HASH_SIZE], back[HASH_SIZE];
+	char hex[HASH_HEX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		hash_sha256(str_c(rows[i].text), digest);
+		assert_string_equal(hash_hex(hex, digest), rows[i].hex);
+		assert_true(hash_parse_hex(str_c(hex), back));
+		assert_memory_equal(back, digest, HASH_SIZE);
+	}
+	assert_false(hash_parse_hex(str_slice(str_c(hex), 1, 64), back));
+	hex[5] = 'A';
+	assert_false(hash_parse_hex(str_c(hex), back));
+}
+
+void test_hash__streams_a_million_letters_in_uneven_pieces(void **state)
+{
+	struct hash *h = hash_new();
+	unsigned char digest[HASH_SIZE];
+	char letters[777], hex[HASH_HEX + 1];
+	size_t left = 1000000;
+
+	(void)state;
+	memset(letters, 'a', sizeof letters);
+	while (left > 0) {
+		size_t n = left < sizeof letters ? left : sizeof letters;
+		hash_add(h, (struct str){ letters, n });
+		left -= n;
+	}
+	hash_peek(h, digest);
+	assert_string_equal(hash_hex(hex, digest),
+		"cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	hash_end(h, digest);
+	assert_string_equal(hash_hex(hex, digest),
+		"cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	hash_add(h, STR("abc"));
+	hash_end(h, digest);
+	assert_memory_equal(digest, "\xba\x78\x16\xbf", 4);
+	hash_free(h);
+}
+
+void test_hash__crc32_is_zlibs(void **state)
+{
+	static const char text[] = "The quick brown fox jumps over the lazy dog";
+
+	(void)state;
+	assert_int_equal(hash_crc32(0, STR("123456789")), 0xcbf43926);
+	assert_int_equal(hash_crc32(0, str_c(text)), 0x414fa339);
+	assert_int_equal(hash_crc32(0, STR_NONE), 0);
+	for (size_t cut = 0; cut <= strlen(text); cut++) {
+		uint32_t crc = hash_crc32(0, str_slice(str_c(text), 0, cut));
+		assert_int_equal(hash_crc32(crc, str_c(text + cut)), 0x414fa339);
+	}
+}
+
+/* RFC 4231, section 4. */
+void test_hmac__published_vectors(void **state)
+{
+	static const struct {
+		int key, times;
+		const char *text, *hex;
+	} rows[] = {
+		{ 0x0b, 20, "Hi There",
+			"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
+		{ 0xaa, 131, "Test Using Larger Than Block-Size Key - Hash Key First",
+			"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54" },
+		{ 0xaa, 131,
+			"This is a test using a larger than block-size key and a larger than "
+			"block-size data. The key needs to be hashed before being used by the "
+			"HMAC algorithm.",
+			"9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2" },
+	};
+	unsigned char key[131], code[HMAC_SIZE];
+	char hex[HASH_HEX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		memset(key, rows[i].key, sizeof key);
+		hmac_sha256(view(key, (size_t)rows[i].times), str_c(rows[i].text), code);
+		assert_string_equal(hash_hex(hex, code), rows[i].hex);
+	}
+	struct hmac *h = hmac_new(STR("Jefe"));
+	for (int again = 0; again < 2; again++) {
+		hmac_add(h, STR("what do ya want "));
+		hmac_add(h, STR("for nothing?"));
+		hmac_end(h, code);
+		assert_string_equal(hash_hex(hex, code),
+			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+	}
+	hmac_free(h);
+	assert_true(hmac_equal(STR("abc"), STR("abc")));
+	assert_false(hmac_equal(STR("abc"), STR("abd")));
+	assert_false(hmac_equal(STR("abc"), STR("ab")));
+}
+
+/* McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 13, 14 and 16. */
+void test_aead__opens_published_vectors(void **state)
+{
+	static const struct {
+		const char *key, *nonce, *aad, *cipher, *tag, *plain;
+	} rows[] = {
+		{ "0000000000000000000000000000000000000000000000000000000000000000",
+			"000000000000000000000000", "", "", "530f8afbc74536b9a963b4f1c4cb738b",
+			"" },
+		{ "0000000000000000000000000000000000000000000000000000000000000000",
+			"000000000000000000000000", "", "cea7403d4d606b6e074ec5d3baf39d18",
+			"d0d1c8a799996bf0265b98b5d48ab919", "00000000000000000000000000000000" },
+		{ "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308",
+			"cafebabefacedbaddecaf888", "feedfacedeadbeeffeedfacedeadbeefabaddad2",
+			"522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa"
+			"8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",
+			"76fc6ece0f4e1768cddf8853bb2d551b",
+			"d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
+			"1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39" },
+	};
+	unsigned char key[AEAD_KEY], aad[64], sealed[128], plain[128];
+	struct err e;
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 1024);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		(void)unhex(rows[i].key, key);
+		size_t na = unhex(rows[i].aad, aad), n = unhex(rows[i].nonce, sealed);
+		n += unhex(rows[i].cipher, sealed + n);
+		n += unhex(rows[i].tag, sealed + n);
+		size_t np = unhex(rows[i].plain, plain);
+		buf_clear(&b);
+		assert_int_equal(aead_open(key, view(aad, na), view(sealed, n), &b, &e), 0);
+		assert_int_equal(b.n, np);
+		assert_true(np == 0 || memcmp(b.p, plain, np) == 0);
+		for (size_t at = 0; at < n; at++) {
+			sealed[at] ^= 1;
+			assert_int_equal(
+				aead_open(key, view(aad, na), view(sealed, n), &b, &e), -1);
+			assert_int_equal(e.code, ERR_CORRUPT);
+			sealed[at] ^= 1;
+		}
+		assert_int_equal(b.n, np);
+	}
+	buf_done(&b);
+}
+
+void test_aead__what_is_sealed_opens_only_in_its_place(void **state)
+{
+	unsigned char key[AEAD_KEY] = { 1, 2, 3 };
+	struct buf sealed, other, plain;
+	struct err e;
+
+	(void)state;
+	buf_init(&sealed, 100);
+	buf_init(&other, 100);
+	buf_init(&plain, 100);
+	assert_int_equal(aead_seal(key, STR("secret/7"), STR("hunter2"), &sealed, &e), 0);
+	assert_int_equal(aead_seal(key, STR("secret/7"), STR("hunter2"), &other, &e), 0);
+	assert_int_equal(sealed.n, 7 + AEAD_OVERHEAD);
+	assert_true(memcmp(sealed.p, other.p, sealed.n) != 0); /* the nonce is random */
+	assert_int_equal(aead_open(key, STR("secret/7"), buf_str(&sealed), &plain, &e), 0);
+	assert_string_equal(plain.p, "hunter2");
+	assert_int_equal(aead_open(key, STR("secret/8"), buf_str(&sealed), &plain, &e), -1);
+	key[31] = 1;
+	assert_int_equal(aead_open(key, STR("secret/7"), buf_str(&sealed), &plain, &e), -1);
+	assert_int_equal(aead_open(key, STR_NONE, STR("short"), &plain, &e), -1);
+	assert_string_equal(plain.p, "hunter2");
+	assert_int_equal(aead_seal(key, STR_NONE, buf_str(&sealed), &sealed, &e), 0);
+	assert_int_equal(aead_seal(key, STR_NONE, buf_str(&sealed), &sealed, &e), -1);
+	assert_int_equal(e.code, ERR_TOO_LARGE);
+	buf_done(&sealed);
+	buf_done(&other);
+	buf_done(&plain);
+}
+
+void test_token__format_parse_verify(void **state)
+{
+	unsigned char mac[HMAC_SIZE];
+	char text[TOKEN_MAX];
+
+	(void)state;
+	for (int k = 0; k < TOKEN_KIND_COUNT; k++) {
+		struct token t = token_new((enum token_kind)k), back;
+
+		assert_true(token_parse(str_c(token_format(text, &t)), &back));
+		assert_int_equal(back.kind, k);
+		assert_string_equal(back.id, t.id);
+		assert_string_equal(back.secret, t.secret);
+		token_mac(&t, STR("pepper"), mac);
+		assert_true(token_verify(&back, STR("pepper"), mac));
+		assert_false(token_verify(&back, STR("Pepper"), mac));
+		back.secret[42] = back.secret[42] == 'a' ? 'b' : 'a';
+		assert_false(token_verify(&back, STR("pepper"), mac));
+	}
+}
+
+void test_token__one_wrong_character_is_refused(void **state)
+{
+	/* A fixed token, so that the format cannot drift. */
+	static const char good[] =
+		"tdm_pat_0123456789AB_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+	struct token t = { .kind = TOKEN_PAT }, back;
+	char text[TOKEN_MAX], bad[TOKEN_MAX + 2];
+
+	(void)state;
+	memcpy(t.id, "0123456789AB", 13);
+	memcpy(t.secret, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", 44);
+	token_format(text, &t);
+	assert_memory_equal(text, good, strlen(good));
+	assert_int_equal(strlen(text), strlen(good) + 6);
+	size_t n = strlen(text);
+	for (size_t i = 0; i < n; i++) {
+		memcpy(bad, text, n + 1);
+		bad[i] = bad[i] == 'z' ? 'y' : 'z';
+		assert_false(token_parse(str_c(bad), &back));
+		bad[i] = '\0';
+		assert_false(token_parse((struct str){ bad, n }, &back));
+		assert_false(token_parse((struct str){ text, i }, &back));
+	}
+	memcpy(bad, text, n + 1);
+	memcpy(bad + n, "0", 2);
+	assert_false(token_parse(str_c(bad), &back));
+	assert_false(token_parse(STR_NONE, &back));
+	assert_false(token_parse(STR("tdm_pat_"), &back));
+	assert_true(token_parse(str_c(text), &back));
+}
