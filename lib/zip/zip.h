@@ -38,7 +38,8 @@ void zip_reader_free(struct zip_reader *r); /* NULL is fine */
  * after success, empty `out` and call again. Full output may also wait inside with *in empty, which
  * the next call gives. ERR_TOO_LARGE past the limit, ERR_CORRUPT. */
 int zip_reader_add(struct zip_reader *r, struct str *in, struct buf *out, struct err *e) MUST_CHECK;
-/* ERR_CORRUPT when nothing came, the bytes end within a frame, or bytes of output still wait inside. */
+/* ERR_CORRUPT when nothing came, the bytes end within a frame, or bytes of output still wait
+ * inside. */
 int zip_reader_end(const struct zip_reader *r, struct err *e) MUST_CHECK;
 
 #endif

@@ -1,19 +1,19 @@
 #include "lib/base/mem.h"
+#include "lib/base/num.h"
 #include "lib/crypto/aead.h"
 #include "lib/crypto/hash.h"
 #include "lib/crypto/hmac.h"
 #include "lib/crypto/token.h"
 #include "tests/unit/unit.h"
 
-#include <stdlib.h>
-
 static size_t unhex(const char *hex, unsigned char *out)
 {
 	size_t n = strlen(hex) / 2;
 
 	for (size_t i = 0; i < n; i++) {
-		char two[3] = { hex[2 * i], hex[2 * i + 1], '\0' };
-		out[i] = (unsigned char)strtoul(two, NULL, 16);
+		uint64_t byte = 0;
+		assert_true(num_parse_hex_u64((struct str){ hex + 2 * i, 2 }, &byte));
+		out[i] = (unsigned char)byte;
 	}
 	return n;
 }
