@@ -1,0 +1,62 @@
+#include "lib/stats/type.h"
+
+static const char *const names[STATS_TYPE_COUNT] = { "numeric", "category", "text", "time" };
+
+const char *stats_type_name(enum stats_type t)
+{
+	return t < STATS_TYPE_COUNT ? names[t] : "unknown";
+}
+
+bool stats_type_parse(struct str name, enum stats_type *ret)
+{
+	for (int t = 0; t < STATS_TYPE_COUNT; t++)
+		if (str_is(name, names[t])) {
+			*ret = (enum stats_type)t;
+			return true;
+		}
+	return false;
+}
+
+enum stats_type stats_type_choose(const struct stats_facts *f, uint64_t few)
+{
+	switch (f->physical) {
+	case STATS_IS_BOOL: return STATS_CATEGORY;
+	case STATS_IS_INTEGER: return f->distinct <= few ? STATS_CATEGORY : STATS_NUMERIC;
+	case STATS_IS_REAL: return STATS_NUMERIC;
+	case STATS_IS_TIME: return STATS_TIME;
+	case STATS_IS_STRING: break;
+	}
+	return f->distinct > f->rows / 2 && f->mean_length > 32 ? STATS_TEXT : STATS_CATEGORY;
+}
+
+bool stats_type_allowed(enum stats_physical physical, enum stats_type t)
+{
+	switch (t) {
+	case STATS_NUMERIC: return physical != STATS_IS_STRING && physical != STATS_IS_TIME;
+	case STATS_CATEGORY: return true;
+	case STATS_TEXT: return physical == STATS_IS_STRING;
+	case STATS_TIME: return physical == STATS_IS_TIME;
+	case STATS_TYPE_COUNT: break;
+	}
+	return false;
+}
+
+/* Division that rounds down, also before 1970. */
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+int stats_hour_block(int64_t unix_seconds)
+{
+	int64_t second = unix_seconds - floor_div(unix_seconds, 86400) * 86400;
+
+	return (int)(second / 21600);
+}
+
+int stats_weekday(int64_t unix_seconds)
+{
+	int64_t day = floor_div(unix_seconds, 86400) + 3; /* 1970-01-01 was a Thursday */
+
+	return (int)(day - floor_div(day, 7) * 7);
+}
