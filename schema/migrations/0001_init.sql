@@ -67,12 +67,12 @@ CREATE TABLE session (                                 -- of the dashboard
 	expires_at   timestamptz NOT NULL
 );
 
+-- Written in the transaction of the effect: a second request with the key finds what the first made.
 CREATE TABLE idempotency (
-	principal_id ctext NOT NULL,                   -- or the worker's or the token's id
+	principal_id ctext NOT NULL,                   -- or the worker's id
 	key          ctext NOT NULL,
 	request_hash bytea NOT NULL,
-	status       int,                              -- null while the first request is running
-	response     text,
+	object_id    ctext NOT NULL,
 	created_at   timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (principal_id, key)
 );
