@@ -12,7 +12,7 @@ struct source {
 	const struct conf_row *rows;
 	struct str file; /* text of the settings file */
 	int argc;
-	char *const *argv;
+	const char *const *argv;
 	struct arena *arena;
 };
 
@@ -221,7 +221,7 @@ static int read_file(struct source *s, const char *file, struct err *e)
 	return rc;
 }
 
-int conf_load(const struct conf_row *rows, const char *file, int argc, char *const *argv,
+int conf_load(const struct conf_row *rows, const char *file, int argc, const char *const *argv,
 	int *ret_used, struct arena *a, void *out, struct err *e)
 {
 	struct source s = { .rows = rows, .argv = argv, .arena = a };

@@ -35,7 +35,7 @@ struct conf_row {
 /* Reads all rows (the table ends with name NULL) into *out. argv holds the options only; what does
  * not begin with "--" ends them, and *ret_used says how many were read. `file` may be NULL; when
  * it is named it must exist. ERR_INVALID names the setting and where its value came from. */
-int conf_load(const struct conf_row *rows, const char *file, int argc, char *const *argv,
+int conf_load(const struct conf_row *rows, const char *file, int argc, const char *const *argv,
 	int *ret_used, struct arena *a, void *out, struct err *e) MUST_CHECK;
 /* For --help, and as a Markdown table. */
 void conf_help(const struct conf_row *rows, struct buf *out);

@@ -22,8 +22,8 @@ static const struct conf_row rows[] = {
 	{ 0 },
 };
 
-static int load(const char *file, int argc, char *const *argv, struct arena *a, struct settings *s,
-	struct err *e)
+static int load(const char *file, int argc, const char *const *argv, struct arena *a,
+	struct settings *s, struct err *e)
 {
 	int used;
 
@@ -32,7 +32,8 @@ static int load(const char *file, int argc, char *const *argv, struct arena *a, 
 
 void test_conf__order_is_option_environment_file_default(void **state)
 {
-	char path[] = "/tmp/tidemill-conf-XXXXXX", *argv[] = { "--t-count=7", "--t-loud", "rest" };
+	char path[] = "/tmp/tidemill-conf-XXXXXX";
+	const char *argv[] = { "--t-count=7", "--t-loud", "rest" };
 	struct arena *a = arena_new(1 << 20);
 	struct settings s;
 	struct err e;
@@ -60,8 +61,8 @@ void test_conf__order_is_option_environment_file_default(void **state)
 
 void test_conf__refuses_what_is_wrong(void **state)
 {
-	static char *const bad[] = { "--t-count=0", "--t-count=x", "--t-size=1kb", "--t-wait=1mo",
-		"--t-loud=yes", "--no-such=1", "--t-url=secret" };
+	static const char *const bad[] = { "--t-count=0", "--t-count=x", "--t-size=1kb",
+		"--t-wait=1mo", "--t-loud=yes", "--no-such=1", "--t-url=secret" };
 	struct arena *a = arena_new(1 << 20);
 	struct settings s;
 	struct err e;
