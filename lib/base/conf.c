@@ -113,6 +113,7 @@ static void set_list(struct arena *a, struct str text, struct list *out)
 {
 	struct str rest = text, piece;
 
+	out->n = 0;
 	out->items = arena_array_of(a, struct str, LIST_ITEMS_MAX);
 	while (text.n != 0 && out->n < LIST_ITEMS_MAX && str_next(&rest, ',', &piece)) {
 		piece = str_trim(piece);
@@ -127,6 +128,7 @@ static bool set_number(const struct conf_row *row, struct str text, int64_t *out
 	uint64_t size;
 	int64_t v = 0;
 
+	*out = 0;
 	if (text.n == 0)
 		return true;
 	switch (row->type) {
