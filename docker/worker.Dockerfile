@@ -1,0 +1,33 @@
+# The worker, for hosts where it is not installed as a program. It starts containers through the host's Docker socket.
+#   docker build -t tidemill/worker -f docker/worker.Dockerfile .
+ARG BASE=debian:bookworm-slim
+
+# server.Dockerfile and worker.Dockerfile begin with the same stage, so that it is built once.
+FROM ${BASE} AS build
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	ca-certificates gcc libc6-dev make pkg-config \
+	libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY . .
+# The dashboard is compiled in. Where web/dist was built before (make web), it is taken as it is.
+RUN if [ -f web/package.json ] && [ ! -f web/dist/index.html ]; then \
+	apt-get update \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm \
+	&& make web && rm -rf web/node_modules; \
+    fi
+RUN make V=release -j"$(nproc)" programs && make V=release install DESTDIR=/out PREFIX=/usr/local
+
+FROM ${BASE}
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	ca-certificates libcurl4 libevent-2.1-7 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-openssl-2.1-7 \
+	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libssl3 libyaml-0-2 libzstd1 tzdata \
+ && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/*
+COPY --from=build /out/usr/local/bin/tidemill-worker /out/usr/local/bin/tidemill /usr/local/bin/
+COPY --from=build /out/usr/local/libexec/tidemill/ /usr/local/libexec/tidemill/
+# Root, because whoever holds the Docker socket is root on the host anyway, and because the workspace's files belong to
+# the users that steps run as.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/tidemill-worker"]
