@@ -122,6 +122,7 @@ def write(name, text):
 
 def main():
     args = arguments()
+    print(f"python {sys.version.split()[0]}, numpy {np.__version__}, scikit-learn {sklearn.__version__}", file=sys.stderr)
     everything = ridership.read(ridership.environment("TIDEMILL_DATASET_HISTORY"))
     columns = ridership.features(everything)
     rows, x, y = usable(ridership.between(everything, args.first, args.last), columns)

@@ -154,7 +154,8 @@ def test_the_files_name_scripts_that_exist():
 
 def test_train_writes_a_model_and_tracks_it(tmp_path, fake_tracking):
     done = train(tmp_path, fake=fake_tracking)
-    assert "training on 982 of 5698 days" in done.stdout and done.stderr == ""
+    assert "training on 982 of 5698 days" in done.stdout
+    assert re.fullmatch(r"python \S+, numpy \S+, scikit-learn \S+\n", done.stderr)
     model = json.loads((tmp_path / "model" / "model.json").read_text())
     assert len(model["features"]) == len(model["coefficients"]) == 48 and "ridership" not in model["features"]
     assert (model["trained_from"], model["trained_to"], model["rows"]) == ("2001-01-22", "2003-09-30", 982)
@@ -209,9 +210,10 @@ def test_score_takes_the_rows_of_the_newest_file(tmp_path, champion):
     rows = rows_of(DATA)
     version = tmp_path / "version"
     version.mkdir()
-    # By name the newest file comes first: what counts is how far it reaches.
-    write_rows(version / "history.csv.gz", [r for r in rows if r["date"] < "2004-01-01"])
-    write_rows(version / "2004-q1.csv", [r for r in rows if "2004-01-01" <= r["date"] < "2004-04-01"])
+    # By name the newest file stands in the middle: what counts is how far it reaches.
+    write_rows(version / "a.csv.gz", [r for r in rows if r["date"] < "2003-01-01"])
+    write_rows(version / "b.csv", [r for r in rows if "2004-01-01" <= r["date"] < "2004-04-01"])
+    write_rows(version / "c.csv.gz", [r for r in rows if "2003-01-01" <= r["date"] < "2004-01-01"])
     done = step("score.py", out=tmp_path, history=version, TIDEMILL_MODEL_CHAMPION=champion / "model")
     assert "scored 91 days, 2004-01-01 to 2004-03-31" in done.stdout
     got = rows_of(tmp_path / "observations.csv")
@@ -254,7 +256,7 @@ def test_later_files_correct_earlier_ones_and_unlabelled_rows_are_left_out(tmp_p
 def test_tracking_survives_a_server_that_comes_and_goes(tmp_path, fake_tracking):
     fake_tracking.broken = [503, None, 500, 429] + [200] * 10 + [None, 502]
     done = train(tmp_path, fake=fake_tracking)
-    assert done.stderr == "" and len(fake_tracking.metrics["valid_mae"]) == 26
+    assert "tracking" not in done.stderr and len(fake_tracking.metrics["valid_mae"]) == 26
     assert fake_tracking.params["alpha"] == "1" and len(fake_tracking.artifacts) == 2
 
 
