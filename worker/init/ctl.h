@@ -2,8 +2,8 @@
  * The control folder of an attempt: how the worker and tidemill-init speak with each other. Both
  * may die and come back; the folder stays. libc only, so that both sides can include this.
  *
- *     lock    held with flock() by the init as long as it lives: a second start of the attempt is
- *             refused, and whoever can take the lock knows that the init is gone
+ *     lock    held with F_OFD_SETLK by the init as long as it lives: a second start of the
+ *             attempt is refused, and whoever asks (F_OFD_GETLK) knows whether the init is gone
  *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
  *     status  what became of the command: lines of key=value, replaced as a whole, synced
  *     alive   touched by the worker; its age is what --deadman watches

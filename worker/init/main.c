@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -81,6 +80,15 @@ static bool move_in(struct init *i)
 	return true;
 }
 
+/* Held by the open file, so that a reader can ask about it without taking it (F_OFD_GETLK). */
+static bool take_lock(struct init *i)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	i->lock = file_make(i->ctl, CTL_LOCK, 0);
+	return i->lock >= 0 && fcntl(i->lock, F_OFD_SETLK, &whole) == 0;
+}
+
 static bool settle(struct init *i)
 {
 	(void)close_range(3, ~0U, 0);
@@ -92,8 +100,7 @@ static bool settle(struct init *i)
 	i->ctl = open(i->opt.ctl, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (i->ctl < 0)
 		return complain(i->opt.ctl);
-	i->lock = file_make(i->ctl, CTL_LOCK, 0);
-	if (i->lock < 0 || flock(i->lock, LOCK_EX | LOCK_NB) < 0)
+	if (!take_lock(i))
 		return complain(CTL_LOCK);
 	catch_signals(i);
 	if (i->signals < 0)
