@@ -334,6 +334,22 @@ const struct jsn *jsn_find(const struct jsn *v, const char *pointer)
 	return v;
 }
 
+const struct jsn *jsn_nearest(const struct jsn *v, const char *pointer)
+{
+	struct str rest = str_c(pointer), token;
+
+	if (rest.n == 0 || rest.p[0] != '/')
+		return v;
+	rest = str_slice(rest, 1, rest.n);
+	while (str_next(&rest, '/', &token)) {
+		const struct jsn *next = step(v, token);
+		if (next == NULL)
+			break;
+		v = next;
+	}
+	return v;
+}
+
 struct str jsn_get_str(const struct jsn *v)
 {
 	return jsn_type(v) == JSN_STR ? v->s : STR_NONE;

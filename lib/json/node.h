@@ -6,7 +6,7 @@
 
 struct jsn {
 	enum jsn_type type;
-	unsigned line, col; /* YAML only; from 1 */
+	unsigned line, col; /* YAML only; from 1; of the key for a member */
 	struct str key; /* of a member; NUL-terminated */
 	union {
 		bool b;
@@ -27,6 +27,8 @@ struct jsn_doc {
 };
 
 struct jsn_doc *jsn_doc_new(size_t limit);
+/* The value at a JSON pointer, or its deepest parent that exists. */
+const struct jsn *jsn_nearest(const struct jsn *v, const char *pointer);
 
 /* Optimal string alignment distance (insert, delete, replace, swap neighbours), or more than `max`
  * as soon as that is certain. */
