@@ -51,6 +51,7 @@ INIT_SRC   := $(wildcard worker/init/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c) $(GEN)/unit_main.c
 HEADERS    := $(wildcard lib/*/*.h api/*.h server/*.h server/*/*.h worker/*.h worker/*/*.h cli/*.h)
 SOURCES    := $(wildcard lib/*/*.c api/*.c server/*.c server/*/*.c worker/*.c worker/*/*.c cli/*.c)
+TOOLS      := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
@@ -65,7 +66,7 @@ PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard work
 
 all: programs extras ## Build all programs of the chosen variant
 programs: $(PROGRAMS:%=$(B)/%)
-extras: $(if $(wildcard tests/tools/drift_case.c),$(B)/drift_case)
+extras: $(TOOLS:%=$(B)/%)
 
 $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
@@ -92,7 +93,7 @@ $(B)/tidemill: $(call obj,cli/main.c $(CLI_SRC)) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
-$(B)/drift_case: $(call obj,tests/tools/drift_case.c) $(B)/libtidemill.a
+$(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 
 # Static, libc only, never sanitised: it is PID 1 of other people's containers.
