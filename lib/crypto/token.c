@@ -9,19 +9,12 @@ enum { CRC = 6 };
 
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-static const char *const kinds[TOKEN_KIND_COUNT] = {
-	[TOKEN_PAT] = "pat",
-	[TOKEN_CI] = "ci",
-	[TOKEN_WORKER] = "wk",
-	[TOKEN_JOB] = "jb",
-	[TOKEN_BOOTSTRAP] = "bs",
-	[TOKEN_JOIN] = "jn",
-	[TOKEN_HOOK] = "hk",
-};
-
-const char *token_kind_name(enum token_kind k)
+static bool is_kind(struct str s)
 {
-	return kinds[k];
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < 'a' || s.p[i] > 'z')
+			return false;
+	return s.n >= 2 && s.n <= TOKEN_KIND;
 }
 
 /* Bytes of 248 and more are thrown away, so that all 62 digits are equally likely. */
@@ -39,19 +32,21 @@ static void random_digits(char *out, size_t n)
 	mem_wipe(pool, sizeof pool);
 }
 
-struct token token_new(enum token_kind k)
+struct token_text token_text_make(const char *kind)
 {
-	struct token t = { .kind = k };
+	struct token_text t = { 0 };
 
+	BUG_ON(!is_kind(str_c(kind)));
+	(void)str_print(t.kind, sizeof t.kind, "%s", kind);
 	random_digits(t.id, TOKEN_ID);
 	random_digits(t.secret, TOKEN_SECRET);
 	return t;
 }
 
 /* All but the CRC. */
-static struct str body(char out[TOKEN_MAX], const struct token *t)
+static struct str body(char out[TOKEN_TEXT_MAX], const struct token_text *t)
 {
-	bool fits = str_print(out, TOKEN_MAX, "tdm_%s_%s_%s", kinds[t->kind], t->id, t->secret);
+	bool fits = str_print(out, TOKEN_TEXT_MAX, "tdm_%s_%s_%s", t->kind, t->id, t->secret);
 
 	BUG_ON(!fits);
 	return str_c(out);
@@ -66,7 +61,7 @@ static void put_crc(char out[CRC + 1], struct str s)
 	out[CRC] = '\0';
 }
 
-const char *token_format(char out[TOKEN_MAX], const struct token *t)
+const char *token_text_format(char out[TOKEN_TEXT_MAX], const struct token_text *t)
 {
 	struct str s = body(out, t);
 	char crc[CRC + 1];
@@ -84,51 +79,49 @@ static bool all_digits(struct str s)
 	return true;
 }
 
-bool token_parse(struct str text, struct token *ret)
+bool token_text_parse(struct str text, struct token_text *ret)
 {
 	struct str rest = text, prefix, kind, id;
-	struct token t = { 0 };
+	struct token_text t = { 0 };
 	char crc[CRC + 1];
-	int k = 0;
 
-	if (text.n == 0 || text.n >= TOKEN_MAX || !str_next(&rest, '_', &prefix) ||
+	if (text.n == 0 || text.n >= TOKEN_TEXT_MAX || !str_next(&rest, '_', &prefix) ||
 		!str_next(&rest, '_', &kind) || !str_next(&rest, '_', &id))
 		return false;
-	while (k < TOKEN_KIND_COUNT && !str_is(kind, kinds[k]))
-		k++;
-	if (k == TOKEN_KIND_COUNT || !str_is(prefix, "tdm") || id.n != TOKEN_ID ||
+	if (!is_kind(kind) || !str_is(prefix, "tdm") || id.n != TOKEN_ID ||
 		rest.n != TOKEN_SECRET + CRC || !all_digits(id) || !all_digits(rest))
 		return false;
 	put_crc(crc, str_slice(text, 0, text.n - CRC));
 	if (!str_eq(str_slice(text, text.n - CRC, CRC), str_c(crc)))
 		return false;
-	t.kind = (enum token_kind)k;
+	memcpy(t.kind, kind.p, kind.n);
 	memcpy(t.id, id.p, TOKEN_ID);
 	memcpy(t.secret, rest.p, TOKEN_SECRET);
 	*ret = t;
 	return true;
 }
 
-void token_mac(const struct token *t, struct str pepper, unsigned char out[HMAC_SIZE])
+void token_text_mac(const struct token_text *t, struct str pepper, unsigned char out[HMAC_SIZE])
 {
-	char text[TOKEN_MAX];
+	char text[TOKEN_TEXT_MAX];
 
 	hmac_sha256(pepper, body(text, t), out);
 	mem_wipe(text, sizeof text);
 }
 
-bool token_verify(const struct token *t, struct str pepper, const unsigned char mac[HMAC_SIZE])
+bool token_text_verify(
+	const struct token_text *t, struct str pepper, const unsigned char mac[HMAC_SIZE])
 {
 	unsigned char own[HMAC_SIZE];
 
-	token_mac(t, pepper, own);
+	token_text_mac(t, pepper, own);
 	bool same = hmac_equal((struct str){ (const char *)own, HMAC_SIZE },
 		(struct str){ (const char *)mac, HMAC_SIZE });
 	mem_wipe(own, sizeof own);
 	return same;
 }
 
-void token_wipe(struct token *t)
+void token_text_wipe(struct token_text *t)
 {
 	mem_wipe(t, sizeof *t);
 }
