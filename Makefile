@@ -66,7 +66,7 @@ PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard work
 
 all: programs extras ## Build all programs of the chosen variant
 programs: $(PROGRAMS:%=$(B)/%)
-extras: $(TOOLS:%=$(B)/%)
+extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise
 
 $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
@@ -94,6 +94,18 @@ $(B)/tidemill: $(call obj,cli/main.c $(CLI_SRC)) $(B)/libtidemill.a
 $(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+
+# Against a real database, with statements of its own.
+DB_EXERCISE := $(wildcard tests/db_exercise/*.c)
+DB_EXERCISE_SQLGEN := -v prefix=X -v table=x_table -v header=gen/db_exercise_sql.h -f tools/sqlgen.awk
+$(GEN)/db_exercise_sql.h: tests/db_exercise/statements.sql tools/sqlgen.awk
+	@mkdir -p $(@D)
+	awk -v mode=h $(DB_EXERCISE_SQLGEN) $< > $@
+$(GEN)/db_exercise_sql.c: tests/db_exercise/statements.sql $(GEN)/db_exercise_sql.h
+	awk -v mode=c $(DB_EXERCISE_SQLGEN) $< > $@
+$(call obj,$(DB_EXERCISE)): $(GEN)/db_exercise_sql.h
+$(B)/db_exercise: $(call obj,$(DB_EXERCISE) $(GEN)/db_exercise_sql.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 
 # Static, libc only, never sanitised: it is PID 1 of other people's containers.

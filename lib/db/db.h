@@ -53,6 +53,8 @@ struct db_conf {
 	int64_t bulk_timeout; /* the same for DB_BULK; 0: 5 min */
 };
 
+/* Whether conf->conninfo can be parsed: to be checked once before db_new, where it is a bug. */
+int db_conf_check(const struct db_conf *conf, struct err *e) MUST_CHECK;
 /* Starts to connect and returns at once; copies what it needs of conf except the table. */
 struct db *db_new(struct loop *loop, const struct db_conf *conf);
 void db_free(struct db *db); /* NULL is fine */
@@ -65,8 +67,8 @@ struct db_rows {
 	size_t n, cols; /* rows and columns; none for a statement that returns none */
 	int64_t affected; /* rows that the statement selected, inserted, updated or deleted */
 	const struct db_fault *fault; /* of a failed unit, else NULL */
-	const struct pg_result *res; /* for row.h */
-	struct db_plan *plan; /* for row.h */
+	struct pg_result *res; /* for row.h */
+	struct db_plan **plans; /* for row.h */
 };
 
 /* What stands behind the error of a unit. */
@@ -95,10 +97,9 @@ void db_unit_set_deadline(struct db_unit *u, int64_t us); /* from db_send on, in
 /* Adds a statement of the table. A value that cannot be sent fails the whole unit in db_send. */
 void db_add(struct db_unit *u, unsigned id, const struct db_arg *args, size_t n);
 #define db_stmt(u, id, ...)                                                                        \
-	db_add((u), (id), (const struct db_arg[]){ DB_NULL, ##__VA_ARGS__ } + 1,                   \
-		sizeof((const struct db_arg[]){ DB_NULL, ##__VA_ARGS__ }) /                        \
-				sizeof(struct db_arg) -                                            \
-			1)
+	db_add((u), (id), (const struct db_arg[]){ __VA_ARGS__ },                                  \
+		sizeof((const struct db_arg[]){ __VA_ARGS__ }) / sizeof(struct db_arg))
+#define db_stmt0(u, id) db_add((u), (id), NULL, 0) /* one without parameters */
 /* For the filter languages only: a statement joined from named fragments, values always as
  * parameters ($1 …), whose types follow from their kinds (bigint, float8, text, jsonb, …). Not
  * prepared. `name` is for the log. */
