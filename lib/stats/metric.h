@@ -30,7 +30,7 @@ const char *stats_status_name(enum stats_status s); /* "ok", "no_data", ... */
 #define STATS_METRICS(X)                                                                           \
 	X(PSI, "psi")                                                                              \
 	X(KS, "ks")                                                                                \
-	X(JS, "js")                                                                                \
+	X(JS, "jensen_shannon")                                                                    \
 	X(WASSERSTEIN, "wasserstein") /* normed by the reference's deviation */                    \
 	X(HELLINGER, "hellinger")                                                                  \
 	X(KL, "kl")                                                                                \
