@@ -95,6 +95,9 @@ $(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/drift_case: $(call obj,$(wildcard server/core/*.c))
+$(B)/bench_drift: $(call obj,tests/bench/drift.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
 
 # Against a real database, with statements of its own.
 DB_EXERCISE := $(wildcard tests/db_exercise/*.c)
