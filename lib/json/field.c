@@ -8,7 +8,7 @@
  * the rule that breaks sets an empty pointer and each level that is left puts its name before it.
  */
 
-enum { ROWS_MAX = 256, WORD_MAX = 64 };
+enum { WORD_MAX = 64 };
 
 static void *at(const struct field *f, void *out)
 {
@@ -266,7 +266,7 @@ static int read_missing(struct field_reader *r, const struct field *f, void *out
 
 int field_read_object(struct field_reader *r, const struct field *t, const struct jsn *v, void *out)
 {
-	uint64_t seen[ROWS_MAX / 64] = { 0 };
+	uint64_t seen[FIELD_ROWS_MAX / 64] = { 0 };
 
 	for (size_t i = 0; i < v->kids.n; i++) {
 		const struct jsn *kid = &v->kids.at[i];
@@ -277,7 +277,7 @@ int field_read_object(struct field_reader *r, const struct field *t, const struc
 		if (f == NULL || (r->mode == FIELD_LAX && kid->type == JSN_NULL))
 			continue;
 		size_t row = (size_t)(f - t);
-		BUG_ON(row >= ROWS_MAX);
+		BUG_ON(row >= FIELD_ROWS_MAX);
 		seen[row / 64] |= UINT64_C(1) << row % 64;
 		if (read_member(r, f, kid, out) < 0) {
 			err_field_prefix(r->e, f->name);
@@ -290,8 +290,7 @@ int field_read_object(struct field_reader *r, const struct field *t, const struc
 	return 0;
 }
 
-/* The bytes that the rows of a table may write to. */
-static size_t extent(const struct field *t)
+size_t field_extent(const struct field *t)
 {
 	size_t end = 0;
 
@@ -299,7 +298,7 @@ static size_t extent(const struct field *t)
 		size_t size;
 
 		if (t->type == FIELD_OBJ)
-			size = extent(t->sub);
+			size = field_extent(t->sub);
 		else if (t->type == FIELD_LIST || t->type == FIELD_MAP || t->type == FIELD_DICT)
 			size = sizeof(struct list);
 		else
@@ -331,7 +330,7 @@ int jsn_decode(const struct jsn *v, const struct field *t, enum field_mode mode,
 {
 	struct field_reader r = { .a = a, .mode = mode, .e = e };
 
-	memset(out, 0, extent(t));
+	memset(out, 0, field_extent(t));
 	if (jsn_type(v) != JSN_OBJ)
 		return err_field(e, "", "must be an object, not %s", jsn_type_name(jsn_type(v)));
 	return field_read_object(&r, t, v, out);
@@ -385,10 +384,10 @@ int field_decode_pairs(const struct field *t, const struct field_pair *pairs, si
 	struct arena *a, void *out, struct err *e)
 {
 	struct field_reader r = { .a = a, .mode = FIELD_STRICT, .text = true, .e = e };
-	bool seen[ROWS_MAX] = { false };
+	bool seen[FIELD_ROWS_MAX] = { false };
 	char key[sizeof e->field];
 
-	memset(out, 0, extent(t));
+	memset(out, 0, field_extent(t));
 	for (size_t i = 0; i < n; i++) {
 		const struct field *f = field_find(t, pairs[i].key);
 		int rc;
@@ -396,7 +395,7 @@ int field_decode_pairs(const struct field *t, const struct field_pair *pairs, si
 		(void)str_print(key, sizeof key, "%.*s", STR_ARG(pairs[i].key));
 		if (f == NULL)
 			return unknown(&r, t, str_c(key));
-		BUG_ON(f - t >= ROWS_MAX);
+		BUG_ON(f - t >= FIELD_ROWS_MAX);
 		if (seen[f - t])
 			rc = err_field(e, "", "must be given once");
 		else

@@ -100,6 +100,7 @@ enum {
 	FIELD_KEY_MAX = 255,
 	FIELD_DEPTH_MAX = 32, /* limits of any text */
 	FIELD_NODES_MAX = 50000,
+	FIELD_ROWS_MAX = 256, /* of a table */
 };
 
 struct field_pair {
@@ -140,6 +141,13 @@ void field_encode(const struct field *t, const void *in, struct buf *out);
 void field_schema(const struct field *t, struct buf *out);
 /* The schema of one row alone: what a query parameter of that row takes. */
 void field_schema_row(const struct field *f, struct buf *out);
+
+/* Finds what is wrong in a table itself and those below it: rows that are there twice, sizes too
+ * small for their table, a missing table or list of names, bounds that cross, a fallback that
+ * breaks its own rule, a schema that is not JSON. `size` is that of the struct. For tests; the
+ * decoder takes tables as they are.
+ */
+int field_table_check(const struct field *t, size_t size, struct err *e) MUST_CHECK;
 
 /* The row with this name, or NULL. */
 const struct field *field_find(const struct field *t, struct str name);

@@ -59,6 +59,8 @@ int field_check_count(
 /* Decodes the members of v into the zeroed struct `out`. */
 int field_read_object(
 	struct field_reader *r, const struct field *t, const struct jsn *v, void *out) MUST_CHECK;
+/* The bytes that the rows of a table may write to. */
+size_t field_extent(const struct field *t);
 /* True when a scalar or list is to be left out or written as null. */
 bool field_absent(const struct field *f, const void *in);
 

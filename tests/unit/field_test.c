@@ -1,3 +1,4 @@
+#include "api/route.h"
 #include "lib/json/field.h"
 #include "lib/json/json_read.h"
 #include "tests/unit/unit.h"
@@ -516,4 +517,89 @@ void test_field__schema_says_what_the_table_says(void **state)
 	jsn_doc_free(d);
 	buf_done(&one);
 	buf_done(&b);
+}
+
+/* What a string may not hold, in every place that takes one: NUL and surrogates by escape, bytes
+ * that are not UTF-8. */
+void test_field__bad_strings_are_refused_everywhere(void **state)
+{
+	static const char *const places[] = {
+		"\"s\":\"%s\"",
+		"\"text\":\"%s\"",
+		"\"secret\":\"%s\"",
+		"\"e\":\"%s\"",
+		"\"t\":\"%s\"",
+		"\"day\":\"%s\"",
+		"\"span\":\"%s\"",
+		"\"z\":\"%s\"",
+		"\"r\":\"%s\"",
+		"\"i\":\"%s\"",
+		"\"b\":\"%s\"",
+		"\"o\":{\"%s\":1}",
+		"\"names\":[\"%s\"]",
+		"\"env\":{\"%s\":\"x\"}",
+		"\"env\":{\"a\":\"%s\"}",
+		"\"steps\":{\"%s\":{\"run\":\"x\"}}",
+		"\"steps\":{\"a\":{\"run\":\"%s\"}}",
+		"\"raw\":\"%s\"",
+		"\"raw\":{\"%s\":1}",
+		"\"%s\":1",
+	};
+	static const char *const bad[] = { "\\u0000", "a\\u0000", "\\ud800", "\\udc00x", "\xff",
+		"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\nb" };
+	struct arena *a = arena_new(1 << 20);
+	struct all m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+		for (size_t j = 0; j < sizeof bad / sizeof bad[0]; j++) {
+			const char *hole = strstr(places[i], "%s");
+			struct str text = arena_printf(a, "{\"name\":\"x\",%.*s%s%s}",
+				(int)(hole - places[i]), places[i], bad[j], hole + 2);
+
+			err = (struct err){ 0 };
+			if (field_decode(all_fields, text, a, &m, &err) == 0)
+				fail_msg("%s was taken", text.p);
+			assert_true(err.code == ERR_INVALID || err.code == ERR_MALFORMED);
+			assert_true(err.msg[0] != '\0');
+		}
+	arena_drop(a);
+}
+
+void test_field__flaws_of_tables_are_found(void **state)
+{
+	static const struct field bad[][3] = {
+		{ { "a", FIELD_BOOL, 0, 0 }, { "a", FIELD_INT, 0, 8 }, { 0 } },
+		{ { "a", FIELD_ENUM, 0, 0 }, { 0 } },
+		{ { "a", FIELD_OBJ, 0, 0 }, { 0 } },
+		{ { "a", FIELD_DICT, 0, 0, .sub = part_fields, .size = 8 }, { 0 } },
+		{ { "a", FIELD_LIST, 0, 0, .sub = all_fields, .size = 8 }, { 0 } },
+		{ { "a", FIELD_LIST, 0, 0, .item = FIELD_MAP }, { 0 } },
+		{ { "a", FIELD_INT, 0, 0, .min = 5, .max = 4 }, { 0 } },
+		{ { "a", FIELD_INT, 0, 0, .max = 4, .fallback = "5" }, { 0 } },
+		{ { "a", FIELD_ENUM, 0, 0, .names = modes, .fallback = "mid" }, { 0 } },
+		{ { "a", FIELD_RAW, 0, 0, .schema = "{" }, { 0 } },
+		{ { "a", FIELD_INT, FIELD_NAME, 0 }, { 0 } },
+		{ { "a", FIELD_STR, FIELD_REQUIRED, 0, .fallback = "x" }, { 0 } },
+		{ { "a", FIELD_STR, FIELD_READONLY | FIELD_WRITEONLY, 0 }, { 0 } },
+		{ { "a", FIELD_STR, 0, 1000 }, { 0 } },
+	};
+
+	(void)state;
+	if (field_table_check(all_fields, sizeof(struct all), &err) < 0)
+		fail_msg("%s: %s", err.field, err.msg);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (field_table_check(bad[i], 64, &err) == 0)
+			fail_msg("table %zu is taken", i);
+}
+
+void test_field__the_tables_of_the_api_are_sound(void **state)
+{
+	(void)state;
+	for (const struct route *r = routes; r->id != NULL; r++) {
+		if ((r->in != NULL && field_table_check(r->in, r->in_size, &err) < 0) ||
+			(r->out != NULL && field_table_check(r->out, r->out_size, &err) < 0) ||
+			(r->query != NULL && field_table_check(r->query, r->query_size, &err) < 0))
+			fail_msg("%s: %s: %s", r->id, err.field, err.msg);
+	}
 }
