@@ -1,7 +1,7 @@
 #include "api/auth.h"
 
 const char *const role_names[] = { "viewer", "ci", "operator", "owner", NULL };
-const char *const token_kind_names[] = { "pat", "ci", "wk", "jb", "bs", "jn", NULL };
+const char *const credential_kind_names[] = { "pat", "ci", "wk", "jb", "bs", "jn", NULL };
 static const char *const person_kinds[] = { "pat", "ci", NULL };
 
 #define AT(member) offsetof(struct THIS, member)
@@ -31,16 +31,17 @@ const struct field principal_new_fields[] = {
 };
 #undef THIS
 
-#define THIS token
-const struct field token_fields[] = {
+#define THIS credential
+const struct field credential_fields[] = {
 	{ "id", FIELD_STR, R, AT(id), .doc = "Public part of the token" },
-	{ "kind", FIELD_ENUM, R, AT(kind), .names = token_kind_names, .doc = "Kind of token" },
+	{ "kind", FIELD_ENUM, R, AT(kind), .names = credential_kind_names, .doc = "Kind of token" },
 	{ "name", FIELD_STR, R, AT(name), .doc = "What it is for" },
 	{ "principal", FIELD_STR, R | FIELD_OMIT_EMPTY, AT(principal), .doc = "Whose it is" },
 	{ "project", FIELD_STR, R | FIELD_OMIT_EMPTY, AT(project),
 		.doc = "The only project it opens" },
-	{ "role", FIELD_ENUM, R | FIELD_OMIT_EMPTY, AT(role), FIELD_HAS(struct token, has_role),
-		.names = role_names, .doc = "The most it may do" },
+	{ "role", FIELD_ENUM, R | FIELD_OMIT_EMPTY, AT(role),
+		FIELD_HAS(struct credential, has_role), .names = role_names,
+		.doc = "The most it may do" },
 	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },
 	{ "expires_at", FIELD_TIME, R, AT(expires_at), .doc = "When it ends" },
 	{ "last_used_at", FIELD_TIME, R | FIELD_NULLABLE, AT(last_used_at),
@@ -53,15 +54,15 @@ const struct field token_fields[] = {
 };
 #undef THIS
 
-#define THIS token_new
-const struct field token_new_fields[] = {
+#define THIS credential_new
+const struct field credential_new_fields[] = {
 	{ "name", FIELD_STR, FIELD_REQUIRED, AT(name), .min = 1, .max = 120,
 		.doc = "What it is for" },
 	{ "kind", FIELD_ENUM, 0, AT(kind), .names = person_kinds, .fallback = "pat",
 		.doc = "pat for a person, ci for a system" },
 	{ "project", FIELD_STR, FIELD_NAME, AT(project),
 		.doc = "The only project it opens; ci tokens need one" },
-	{ "role", FIELD_ENUM, 0, AT(role), FIELD_HAS(struct token_new, has_role),
+	{ "role", FIELD_ENUM, 0, AT(role), FIELD_HAS(struct credential_new, has_role),
 		.names = role_names, .doc = "The most it may do" },
 	{ "expires_in", FIELD_SPAN, 0, AT(expires_in), .min = CLOCK_MINUTE, .max = 365 * CLOCK_DAY,
 		.fallback = "90d", .doc = "Life of the token, at most 365d" },

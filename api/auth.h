@@ -7,16 +7,16 @@
 enum role { ROLE_VIEWER, ROLE_CI, ROLE_OPERATOR, ROLE_OWNER, ROLE_COUNT };
 extern const char *const role_names[];
 
-enum token_kind {
-	TOKEN_PAT,
-	TOKEN_CI,
-	TOKEN_WORKER,
-	TOKEN_JOB,
-	TOKEN_BOOTSTRAP,
-	TOKEN_JOIN,
-	TOKEN_KIND_COUNT
+enum credential_kind {
+	CREDENTIAL_PAT,
+	CREDENTIAL_CI,
+	CREDENTIAL_WORKER,
+	CREDENTIAL_JOB,
+	CREDENTIAL_BOOTSTRAP,
+	CREDENTIAL_JOIN,
+	CREDENTIAL_KIND_COUNT
 };
-extern const char *const token_kind_names[]; /* pat ci wk jb bs jn */
+extern const char *const credential_kind_names[]; /* pat ci wk jb bs jn */
 
 struct principal {
 	struct str id, name;
@@ -32,25 +32,25 @@ struct principal_new {
 };
 extern const struct field principal_new_fields[];
 
-struct token {
+struct credential {
 	struct str id;
-	int kind; /* enum token_kind */
+	int kind; /* enum credential_kind */
 	struct str name, principal, project;
 	int role; /* enum role */
 	bool has_role;
 	int64_t created_at, expires_at, last_used_at, revoked_at;
 	struct str token; /* the secret, in the reply to its creation only */
 };
-extern const struct field token_fields[];
+extern const struct field credential_fields[];
 
-struct token_new {
+struct credential_new {
 	struct str name, project;
 	int kind; /* pat or ci */
 	int role;
 	bool has_role;
 	struct field_span expires_in;
 };
-extern const struct field token_new_fields[];
+extern const struct field credential_new_fields[];
 
 /* The reply of auth.self. */
 struct self {

@@ -26,7 +26,8 @@
 
 const struct route routes[] = {
 	/* who */
-	{ "auth.bootstrap", "POST", "/api/v1/auth/bootstrap", PERM_BOOTSTRAP, .ok = 201, OUT(token),
+	{ "auth.bootstrap", "POST", "/api/v1/auth/bootstrap", PERM_BOOTSTRAP, .ok = 201,
+		OUT(credential),
 		.doc = "Exchange the bootstrap token for the first administrator's token" },
 	{ "auth.self", "GET", "/api/v1/auth/self", PERM_SELF, .ok = 200, OUT(self),
 		.doc = "Who the caller is" },
@@ -35,10 +36,10 @@ const struct route routes[] = {
 		.doc = "Log the dashboard in with a token; sets a cookie" },
 	{ "sessions.delete", "DELETE", "/api/v1/auth/session", PERM_SELF, .ok = 204, EMPTY,
 		.doc = "Log out" },
-	{ "tokens.list", "GET", "/api/v1/tokens", PERM_SELF, .ok = 200, LIST(token),
+	{ "tokens.list", "GET", "/api/v1/tokens", PERM_SELF, .ok = 200, LIST(credential),
 		.doc = "The caller's tokens" },
-	{ "tokens.create", "POST", "/api/v1/tokens", PERM_SELF, .ok = 201, IDEM, IN(token_new),
-		OUT(token), .doc = "Make a token; it can do no more than the caller" },
+	{ "tokens.create", "POST", "/api/v1/tokens", PERM_SELF, .ok = 201, IDEM, IN(credential_new),
+		OUT(credential), .doc = "Make a token; it can do no more than the caller" },
 	{ "tokens.revoke", "DELETE", "/api/v1/tokens/{token}", PERM_SELF, .ok = 204, EMPTY,
 		.doc = "Revoke a token of the caller; administrators any" },
 	{ "principals.list", "GET", "/api/v1/principals", PERM_ADMIN, .ok = 200, LIST(principal),
@@ -46,7 +47,8 @@ const struct route routes[] = {
 	{ "principals.create", "POST", "/api/v1/principals", PERM_ADMIN, .ok = 201, IDEM,
 		IN(principal_new), OUT(principal), .doc = "Make a principal" },
 	{ "principals.token", "POST", "/api/v1/principals/{principal}/tokens", PERM_ADMIN,
-		.ok = 201, IDEM, IN(token_new), OUT(token), .doc = "Make a token for a principal" },
+		.ok = 201, IDEM, IN(credential_new), OUT(credential),
+		.doc = "Make a token for a principal" },
 	{ "principals.disable", "DELETE", "/api/v1/principals/{principal}", PERM_ADMIN, .ok = 204,
 		EMPTY, .doc = "Shut a principal out; its tokens and sessions end" },
 
@@ -200,7 +202,7 @@ const struct route routes[] = {
 
 	/* workers */
 	{ "workers.join_token", "POST", "/api/v1/workers/join-tokens", PERM_ADMIN, .ok = 201,
-		IN(join_token_new), OUT(token), .doc = "A token that enrols one worker" },
+		IN(join_token_new), OUT(credential), .doc = "A token that enrols one worker" },
 	{ "workers.enroll", "POST", "/api/v1/workers/enroll", PERM_JOIN, .ok = 201, IN(enroll),
 		OUT(enrolled), .doc = "Enrol a worker with a join token" },
 	{ "workers.list", "GET", "/api/v1/workers", PERM_SELF, .ok = 200, LIST(worker),
