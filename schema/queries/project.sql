@@ -1,0 +1,53 @@
+-- name: project_insert :exec
+-- params: id text, name text, description text, retention jsonb, created_by text
+INSERT INTO project (id, name, description, retention, created_by) VALUES ($1, $2, $3, $4, $5);
+
+-- name: project_owner_insert :exec
+-- params: project_id text, principal_id text
+INSERT INTO member (project_id, principal_id, role) VALUES ($1, $2, 'owner') ON CONFLICT DO NOTHING;
+
+-- name: project_experiment_insert :exec
+-- params: project_id text
+INSERT INTO experiment (project_id, name, artifact_location)
+SELECT $1, 'Default', '' ON CONFLICT DO NOTHING;
+
+-- name: project_experiment_location :exec
+-- params: project_id text
+UPDATE experiment SET artifact_location = 'mlflow-artifacts:/' || id WHERE project_id = $1 AND artifact_location = '';
+
+-- name: project_get :one
+-- params: id text
+SELECT id, name, description, retention, created_at, version FROM project WHERE id = $1;
+
+-- name: project_list :many
+-- params: principal_id text, admin bool, only text, after text, count bigint
+SELECT p.id, p.name, p.description, p.retention, p.created_at, p.version, p.name AS page_key FROM project p
+WHERE ($2 OR EXISTS (SELECT 1 FROM member m WHERE m.project_id = p.id AND m.principal_id = $1))
+	AND ($3::text IS NULL OR p.id = $3) AND p.name > $4
+ORDER BY p.name LIMIT $5;
+
+-- name: project_update :one
+-- params: id text, version bigint, description text, retention jsonb
+UPDATE project SET description = coalesce($3, description), retention = coalesce($4, retention), version = version + 1
+WHERE id = $1 AND version = $2
+RETURNING id, name, description, retention, created_at, version;
+
+-- name: project_delete :one
+-- params: id text, version bigint
+DELETE FROM project WHERE id = $1 AND version = $2 RETURNING id;
+
+-- name: member_list :many
+-- params: project_id text, after text, count bigint
+SELECT p.name AS principal, m.role, p.name AS page_key FROM member m JOIN principal p ON p.id = m.principal_id
+WHERE m.project_id = $1 AND p.name > $2 ORDER BY p.name LIMIT $3;
+
+-- name: member_put :one
+-- params: project_id text, principal text, role text
+INSERT INTO member (project_id, principal_id, role)
+SELECT $1, p.id, $3 FROM principal p WHERE p.name = $2 AND p.disabled_at IS NULL
+ON CONFLICT (project_id, principal_id) DO UPDATE SET role = excluded.role
+RETURNING (SELECT name FROM principal WHERE id = principal_id) AS principal, role;
+
+-- name: member_delete :one
+-- params: project_id text, principal text
+DELETE FROM member m USING principal p WHERE m.project_id = $1 AND p.id = m.principal_id AND p.name = $2 RETURNING p.id;

@@ -1,0 +1,34 @@
+/* What the server is made of, passed to whoever needs it; there is no global. Owned by main.c. */
+#ifndef SERVER_APP_H
+#define SERVER_APP_H
+#include "lib/base/clock.h"
+#include "lib/base/id.h"
+#include "server/settings.h"
+
+struct app {
+	struct loop *loop;
+	const struct clock *clock;
+	struct settings conf;
+	struct db *db;
+	struct db_listen *listen;
+	struct db_notify *notify;
+	struct http_server *http;
+	struct static_files *ui;
+	struct auth *auth; /* rest/auth.h: pepper and token cache */
+	struct blobs *blobs; /* blob/blob.h */
+	struct hub *hub; /* rest/hub.h: events to streams and waiters */
+	struct logs *logs; /* rest/logs.h: ingest and followers */
+	struct fleet *fleet; /* sched/fleet.h: parked workers */
+	struct sched *sched; /* sched/sched.h: leader duties */
+	struct metrics *metrics; /* rest/metrics.h */
+	char instance[ID_MAX];
+	char public_url[256];
+	bool draining;
+	int64_t started_at;
+};
+
+/* Something durable has changed: wakes this server's hub, scheduler and parked workers in a later
+ * turn, and tells the other servers. Called after every committed write of state; cheap. */
+void app_changed(struct app *app);
+
+#endif

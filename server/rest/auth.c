@@ -1,0 +1,396 @@
+#include "server/rest/auth.h"
+
+#include "lib/base/fs.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/db/row.h"
+#include "lib/http/req.h"
+#include "lib/loop/loop.h"
+#include "server/app.h"
+#include "server/store/auth_store.h"
+
+enum {
+	PEPPER = 32,
+	CACHE_MAX = 20000,
+	CACHE_US = 5 * 1000000,
+	COOKIE_BYTES = 32,
+	ENTRY_ARENA = 65536
+};
+
+static const char cookie_name[] = "tidemill_session";
+
+/* What a lookup found, kept for five seconds. */
+struct entry {
+	struct arena *arena;
+	struct caller who;
+	unsigned char mac[HMAC_SIZE];
+	bool alive;
+	int64_t until; /* loop_now() */
+};
+
+struct auth {
+	struct app *app;
+	unsigned char pepper[PEPPER];
+	struct map *cache; /* token id -> struct entry */
+};
+
+/* One lookup on its way. */
+struct check {
+	struct auth *auth;
+	struct arena *arena;
+	struct token token;
+	bool has_token; /* else by session */
+	struct str token_id, session_mac;
+	auth_cb *cb;
+	void *arg;
+	const char *peer;
+};
+
+static struct str pepper_of(const struct auth *a)
+{
+	return (struct str){ (const char *)a->pepper, PEPPER };
+}
+
+static void entry_free(struct entry *en)
+{
+	if (en != NULL)
+		arena_drop(en->arena);
+}
+
+struct auth *auth_new(struct app *app, struct err *e)
+{
+	struct auth *a = mem_new_of(struct auth);
+	char path[512];
+	struct buf b;
+
+	a->app = app;
+	buf_init(&b, PEPPER);
+	(void)str_print(path, sizeof path, "%s/secret.key", app->conf.data_dir.p);
+	if (fs_read(path, &b, e) < 0 && e->code == ERR_NOT_FOUND) {
+		id_random(a->pepper, PEPPER);
+		if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 ||
+			fs_write_atomic(path, pepper_of(a), 0600, e) < 0)
+			goto fail;
+	} else if (b.n == PEPPER) {
+		memcpy(a->pepper, b.p, PEPPER);
+	} else {
+		(void)err_set(e, ERR_CORRUPT, "%s must hold %d bytes", path, PEPPER);
+		goto fail;
+	}
+	buf_done(&b);
+	a->cache = map_new();
+	return a;
+fail:
+	buf_done(&b);
+	mem_free(a);
+	return NULL;
+}
+
+static void cache_clear(struct auth *a)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(a->cache, &at, &key, &value))
+		entry_free(value);
+	map_free(a->cache);
+}
+
+void auth_free(struct auth *a)
+{
+	if (a == NULL)
+		return;
+	cache_clear(a);
+	mem_wipe(a->pepper, PEPPER);
+	mem_free(a);
+}
+
+void auth_forget(struct auth *a, struct str token_id)
+{
+	entry_free(map_remove(a->cache, token_id));
+}
+
+static void refuse(const struct check *c, const char *why)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_UNAUTHENTICATED, "%s", why);
+	c->cb(c->arg, NULL, &e);
+}
+
+/* Tail of every lookup: the entry is right or the token is refused, in the same words. */
+static void finish(struct check *c, const struct entry *en)
+{
+	static const struct err ok = { .code = ERR_OK };
+	static const unsigned char nothing[HMAC_SIZE];
+	bool right = !c->has_token ||
+		     token_verify(&c->token, pepper_of(c->auth), en != NULL ? en->mac : nothing);
+
+	token_wipe(&c->token);
+	if (en == NULL || !right || !en->alive ||
+		en->who.expires_at <= clock_now(c->auth->app->clock)) {
+		refuse(c, "the token is not known, has ended, or was revoked");
+		return;
+	}
+	struct caller who = en->who;
+	who.session = !c->has_token;
+	c->cb(c->arg, &who, &ok);
+}
+
+static int role_of(struct str role)
+{
+	for (int i = 0; i < ROLE_COUNT; i++)
+		if (str_is(role, role_names[i]))
+			return i;
+	return ROLE_OWNER; /* no limit of its own */
+}
+
+static enum token_kind kind_of(struct str kind)
+{
+	for (int i = 0; i < TOKEN_KIND_COUNT; i++)
+		if (str_is(kind, token_kind_name((enum token_kind)i)))
+			return (enum token_kind)i;
+	return TOKEN_KIND_COUNT;
+}
+
+static struct str copy(struct arena *a, const struct db_rows *r, const char *column)
+{
+	return arena_str(a, db_str(r, 0, db_col(r, column)));
+}
+
+static struct entry *entry_new(struct auth *a, const struct db_rows *r)
+{
+	struct arena *arena = arena_new(ENTRY_ARENA);
+	struct entry *en = arena_new_of(arena, struct entry);
+	struct str mac = db_str(r, 0, db_col(r, "mac"));
+
+	en->arena = arena;
+	en->who = (struct caller){
+		.kind = kind_of(db_str(r, 0, db_col(r, "kind"))),
+		.token_id = copy(arena, r, "id"),
+		.principal_id = copy(arena, r, "principal_id"),
+		.name = copy(arena, r, "name"),
+		.admin = db_bool(r, 0, db_col(r, "admin")),
+		.project_id = copy(arena, r, "project_id"),
+		.project = copy(arena, r, "project"),
+		.role = role_of(db_str(r, 0, db_col(r, "role"))),
+		.worker_id = copy(arena, r, "worker_id"),
+		.attempt_id = copy(arena, r, "attempt_id"),
+		.epoch = db_int(r, 0, db_col(r, "epoch")),
+		.data = copy(arena, r, "data"),
+		.expires_at = db_time(r, 0, db_col(r, "expires_at")),
+	};
+	if (mac.n == HMAC_SIZE)
+		memcpy(en->mac, mac.p, HMAC_SIZE);
+	en->alive = mac.n == HMAC_SIZE && db_bool(r, 0, db_col(r, "alive")) &&
+		    !db_bool(r, 0, db_col(r, "dead")) && !db_bool(r, 0, db_col(r, "disabled"));
+	en->until = loop_now(a->app->loop) + CACHE_US;
+	return en;
+}
+
+static void remember(struct auth *a, struct entry *en)
+{
+	if (map_count(a->cache) >= CACHE_MAX) {
+		cache_clear(a);
+		a->cache = map_new();
+	}
+	entry_free(map_put(a->cache, en->who.token_id, en));
+}
+
+static void check_on_token(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct check *c = arg;
+
+	if (e->code != ERR_OK) {
+		c->cb(c->arg, NULL, e);
+		return;
+	}
+	if (rows[0].n == 0) {
+		finish(c, NULL);
+		return;
+	}
+	struct entry *en = entry_new(c->auth, &rows[0]);
+	remember(c->auth, en);
+	finish(c, en);
+}
+
+static void look_up_token(struct check *c)
+{
+	struct entry *en = map_get(c->auth->cache, c->token_id);
+
+	if (en != NULL && en->until > loop_now(c->auth->app->loop)) {
+		finish(c, en);
+		return;
+	}
+	struct db_unit *u = db_unit(c->auth->app->db, c->arena);
+	auth_store_token(u, c->token_id);
+	db_send(u, DB_READ, check_on_token, c);
+	u = db_unit(c->auth->app->db, NULL);
+	auth_store_used(u, c->token_id, str_c(c->peer));
+	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+}
+
+static void check_on_session(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct check *c = arg;
+
+	if (e->code != ERR_OK) {
+		c->cb(c->arg, NULL, e);
+		return;
+	}
+	if (rows[0].n == 0) {
+		refuse(c, "the session has ended");
+		return;
+	}
+	c->token_id = arena_str(c->arena, db_str(&rows[0], 0, db_col(&rows[0], "token_id")));
+	look_up_token(c);
+}
+
+static void look_up_session(struct check *c)
+{
+	struct db_unit *u = db_unit(c->auth->app->db, c->arena);
+
+	auth_store_session(u, c->session_mac);
+	db_send(u, DB_READ, check_on_session, c);
+	u = db_unit(c->auth->app->db, NULL);
+	auth_store_session_seen(u, c->session_mac);
+	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+}
+
+static struct check *check_new(struct auth *a, struct arena *arena, auth_cb *cb, void *arg)
+{
+	struct check *c = arena_new_of(arena, struct check);
+
+	*c = (struct check){ .auth = a, .arena = arena, .cb = cb, .arg = arg, .peer = "" };
+	return c;
+}
+
+void auth_check_text(struct auth *a, struct str text, struct arena *arena, auth_cb *cb, void *arg)
+{
+	struct check *c = check_new(a, arena, cb, arg);
+
+	if (!token_parse(text, &c->token)) {
+		refuse(c, "this is not a token of Tidemill");
+		return;
+	}
+	c->has_token = true;
+	c->token_id = arena_str(arena, str_c(c->token.id));
+	look_up_token(c);
+}
+
+/* The value of one cookie of the Cookie header. */
+static struct str cookie_value(const struct http_req *q)
+{
+	struct str rest = http_header(q, "Cookie"), pair;
+
+	while (str_next(&rest, ';', &pair)) {
+		pair = str_trim(pair);
+		ptrdiff_t eq = str_find_char(pair, '=');
+		if (eq > 0 && str_is(str_slice(pair, 0, (size_t)eq), cookie_name))
+			return str_slice(pair, (size_t)eq + 1, pair.n);
+	}
+	return STR_NONE;
+}
+
+static struct str keyed(struct auth *a, const char *purpose, struct str text, struct arena *arena)
+{
+	struct hmac *h = hmac_new(pepper_of(a));
+	unsigned char *out = arena_alloc(arena, HMAC_SIZE);
+
+	hmac_add(h, str_c(purpose));
+	hmac_add(h, text);
+	hmac_end(h, out);
+	hmac_free(h);
+	return (struct str){ (const char *)out, HMAC_SIZE };
+}
+
+static struct str hex(struct str bytes, struct arena *arena)
+{
+	char *out = arena_alloc(arena, 2 * bytes.n + 1);
+
+	for (size_t i = 0; i < bytes.n; i++)
+		(void)str_print(out + 2 * i, 3, "%02x", (unsigned char)bytes.p[i]);
+	return (struct str){ out, 2 * bytes.n };
+}
+
+struct str auth_session_mac(struct auth *a, const struct http_req *q, struct arena *arena)
+{
+	struct str cookie = cookie_value(q);
+
+	return cookie.n == 2 * COOKIE_BYTES ? keyed(a, "session:", cookie, arena) : STR_NONE;
+}
+
+struct session_row auth_session_new(struct auth *a, struct arena *arena)
+{
+	unsigned char random[COOKIE_BYTES];
+
+	id_random(random, sizeof random);
+	struct str cookie = hex((struct str){ (const char *)random, sizeof random }, arena);
+	return (struct session_row){ cookie, keyed(a, "session:", cookie, arena),
+		hex(keyed(a, "csrf:", cookie, arena), arena) };
+}
+
+static bool is_safe(struct str method)
+{
+	return str_is(method, "GET") || str_is(method, "HEAD");
+}
+
+/* A browser sends the cookie by itself, so unsafe requests must prove that our page made them. */
+static bool same_site(struct auth *a, const struct http_req *q, struct arena *arena)
+{
+	struct str site = http_header(q, "Sec-Fetch-Site"), given = http_header(q, "X-CSRF");
+	struct str want = hex(keyed(a, "csrf:", cookie_value(q), arena), arena);
+
+	return (site.p == NULL || str_is(site, "same-origin")) && hmac_equal(given, want);
+}
+
+void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg)
+{
+	struct check *c = check_new(a, q->arena, cb, arg);
+	struct str header = http_header(q, "Authorization");
+	struct err e;
+
+	c->peer = q->peer;
+	if (http_header_count(q, "Authorization") > 1) {
+		(void)err_set(&e, ERR_MALFORMED, "more than one Authorization header");
+		cb(arg, NULL, &e);
+		return;
+	}
+	if (header.p != NULL) {
+		if (!str_starts(header, STR("Bearer ")) ||
+			!token_parse(str_slice(header, 7, header.n), &c->token)) {
+			refuse(c, "Authorization must be: Bearer tdm_…");
+			return;
+		}
+		c->has_token = true;
+		c->token_id = arena_str(q->arena, str_c(c->token.id));
+		look_up_token(c);
+		return;
+	}
+	c->session_mac = auth_session_mac(a, q, q->arena);
+	if (c->session_mac.p == NULL) {
+		refuse(c, "a token is needed");
+		return;
+	}
+	if (!is_safe(q->method) && !same_site(a, q, q->arena)) {
+		(void)err_set(&e, ERR_FORBIDDEN, "X-CSRF is missing or not the session's");
+		cb(arg, NULL, &e);
+		return;
+	}
+	look_up_session(c);
+}
+
+struct credential_row auth_mint(struct auth *a, enum token_kind kind, struct arena *arena)
+{
+	struct token t = token_new(kind);
+	char text[TOKEN_MAX];
+	unsigned char *mac = arena_alloc(arena, HMAC_SIZE);
+
+	token_mac(&t, pepper_of(a), mac);
+	struct credential_row row = { arena_str(arena, str_c(t.id)), str_c(token_kind_name(kind)),
+		{ (const char *)mac, HMAC_SIZE }, arena_str(arena, str_c(token_format(text, &t))) };
+	token_wipe(&t);
+	mem_wipe(text, sizeof text);
+	return row;
+}

@@ -1,0 +1,356 @@
+#include "server/rest/call.h"
+
+#include "api/page.h"
+#include "lib/base/log.h"
+#include "lib/base/num.h"
+#include "lib/crypto/hash.h"
+#include "lib/json/json_write.h"
+#include "server/store/auth_store.h"
+#include "server/store/constraint.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { REPLY_MAX = 64 << 20, KEY_MAX = 255 };
+
+struct str call_param(const struct call *c, const char *name)
+{
+	return http_param(c->req, name);
+}
+
+struct str call_id(struct call *c, const char *prefix)
+{
+	char id[ID_MAX];
+
+	return arena_str(c->arena, str_c(id_new(id, prefix, c->app->clock)));
+}
+
+struct str call_actor(const struct call *c)
+{
+	if (c->who.principal_id.n != 0)
+		return c->who.principal_id;
+	return c->who.worker_id.n != 0 ? c->who.worker_id : c->who.attempt_id;
+}
+
+struct db_unit *call_unit(struct call *c)
+{
+	return db_unit(c->app->db, c->arena);
+}
+
+void call_fail(struct call *c, const struct err *e)
+{
+	if (e->code == ERR_INTERNAL || e->code == ERR_CORRUPT)
+		log_error("request failed", LOG_S("request", c->req->id),
+			LOG_S("operation", c->route->id), LOG_E(e), LOG_S("file", e->file),
+			LOG_I("line", e->line));
+	http_reply_err(c->req, e);
+}
+
+void call_not_found(struct call *c, const char *what)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_NOT_FOUND, "there is no such %s", what);
+	call_fail(c, &e);
+}
+
+void call_invalid(struct call *c, const char *pointer, const char *fmt, ...)
+{
+	struct err e;
+	char msg[sizeof e.msg];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(msg, sizeof msg, fmt, ap);
+	va_end(ap);
+	(void)err_field(&e, pointer, "%s", msg);
+	call_fail(c, &e);
+}
+
+static void fail_on_rows(struct call *c, const struct db_rows *rows, const struct err *e)
+{
+	struct err said = *e;
+
+	constraint_explain(rows, &said);
+	call_fail(c, &said);
+}
+
+static void call_on_rows(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code != ERR_OK)
+		fail_on_rows(c, rows, e);
+	else
+		c->on_rows(c, rows);
+}
+
+static void call_on_written(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code == ERR_OK)
+		app_changed(c->app);
+	call_on_rows(arg, rows, e);
+}
+
+void call_send(struct call *c, struct db_unit *u, enum db_lane lane, call_rows_cb *cb)
+{
+	c->on_rows = cb;
+	db_send(u, lane, lane == DB_READ ? call_on_rows : call_on_written, c);
+}
+
+/* What the key stands for: the operation, where, and the body, byte for byte. */
+static struct str request_hash(struct call *c)
+{
+	struct hash *h = hash_new();
+	unsigned char *out = arena_alloc(c->arena, HASH_SIZE);
+
+	hash_add(h, str_c(c->route->id));
+	hash_add(h, c->req->path);
+	hash_add(h, (struct str){ "", 1 });
+	hash_add(h, c->req->body);
+	hash_end(h, out);
+	hash_free(h);
+	return (struct str){ (const char *)out, HASH_SIZE };
+}
+
+static void replay_on_row(struct call *c, const struct db_rows *rows)
+{
+	struct err e;
+
+	if (rows[0].n == 0) {
+		(void)err_set(&e, ERR_IN_PROGRESS,
+			"a request with this Idempotency-Key has just ended; try again");
+		call_fail(c, &e);
+		return;
+	}
+	if (!str_eq(db_str(&rows[0], 0, 0), request_hash(c))) {
+		(void)err_set(
+			&e, ERR_INVALID, "Idempotency-Key was used before for another request");
+		call_fail(c, &e);
+		return;
+	}
+	c->object_id = arena_str(c->arena, db_str(&rows[0], 0, 1));
+	(void)http_reply_header(c->req, "Idempotency-Replayed", STR("true"));
+	c->replay(c);
+}
+
+static void create_on_done(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code != ERR_OK && db_violated(rows, "idempotency_pkey")) {
+		struct db_unit *u = call_unit(c);
+		auth_store_idempotency_get(
+			u, call_actor(c), http_header(c->req, "Idempotency-Key"));
+		call_send(c, u, DB_READ, replay_on_row);
+		return;
+	}
+	call_on_written(arg, rows, e);
+}
+
+static bool key_ok(struct str key)
+{
+	for (size_t i = 0; i < key.n; i++)
+		if (key.p[i] < 0x20 || key.p[i] > 0x7e)
+			return false;
+	return key.n >= 1 && key.n <= KEY_MAX;
+}
+
+void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
+	call_handler *replay)
+{
+	struct str key = http_header(c->req, "Idempotency-Key");
+	struct err e;
+
+	c->object_id = object_id;
+	c->on_rows = cb;
+	c->replay = replay;
+	if (key.p == NULL) {
+		db_send(u, DB_WRITE, call_on_written, c);
+		return;
+	}
+	if (!key_ok(key)) {
+		db_unit_free(u);
+		(void)err_set(&e, ERR_INVALID,
+			"Idempotency-Key must be 1 to %d printable ASCII characters", KEY_MAX);
+		call_fail(c, &e);
+		return;
+	}
+	auth_store_idempotency_add(u, call_actor(c), key, request_hash(c), object_id);
+	db_send(u, DB_WRITE, create_on_done, c);
+}
+
+static void reply_buf(struct call *c, int status, struct buf *b)
+{
+	struct err e;
+
+	if (buf_failed(b)) {
+		(void)err_set(&e, ERR_TOO_LARGE,
+			"the answer would be larger than %d bytes; ask for less", REPLY_MAX);
+		call_fail(c, &e);
+	} else {
+		http_reply_json(c->req, status, buf_str(b));
+	}
+	buf_done(b);
+}
+
+void call_reply(struct call *c, int status, const struct field *t, const void *object)
+{
+	struct buf b;
+
+	buf_init(&b, REPLY_MAX);
+	field_encode(t, object, &b);
+	reply_buf(c, status, &b);
+}
+
+void call_reply_row(struct call *c, int status, const struct db_rows *rows, const char *what)
+{
+	void *object = arena_alloc(c->arena, c->route->out_size);
+	struct err e;
+
+	if (rows->n == 0) {
+		call_not_found(c, what);
+		return;
+	}
+	if (db_row_decode(rows, 0, c->route->out, c->arena, object, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (db_has_col(rows, "version"))
+		(void)http_reply_header(c->req, "ETag",
+			arena_printf(c->arena, "\"%lld\"",
+				(long long)db_int(rows, 0, db_col(rows, "version"))));
+	call_reply(c, status, c->route->out, object);
+}
+
+void call_reply_empty(struct call *c)
+{
+	http_reply_empty(c->req, 204);
+}
+
+/* Every query struct of a list begins with its page. */
+static const struct page_query *page_of(const struct call *c)
+{
+	return &((const struct list_query *)c->query)->page;
+}
+
+static int hex_value(char ch)
+{
+	if (ch >= '0' && ch <= '9')
+		return ch - '0';
+	return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* A cursor is the sort key of the last item, in hex, so that it is opaque and safe in a URL. */
+struct str call_page_after(struct call *c, const char *first)
+{
+	struct str cursor = page_of(c)->cursor;
+	char *out = arena_alloc(c->arena, cursor.n / 2 + 1);
+
+	if (cursor.n == 0)
+		return str_c(first);
+	for (size_t i = 0; i + 1 < cursor.n; i += 2) {
+		int high = hex_value(cursor.p[i]), low = hex_value(cursor.p[i + 1]);
+		if (high < 0 || low < 0 || high + low == 0)
+			return str_c(first);
+		out[i / 2] = (char)(high << 4 | low);
+	}
+	struct str key = { out, cursor.n / 2 };
+	return str_utf8_valid(key) ? key : str_c(first);
+}
+
+int64_t call_page_count(const struct call *c)
+{
+	return page_of(c)->limit + 1;
+}
+
+static void put_cursor(struct jsn_out *w, struct str key)
+{
+	struct buf b;
+
+	if (key.n == 0)
+		return;
+	buf_init(&b, 2 * key.n);
+	for (size_t i = 0; i < key.n; i++)
+		buf_addf(&b, "%02x", (unsigned char)key.p[i]);
+	jsn_key(w, "next_cursor");
+	jsn_str(w, buf_str(&b));
+	buf_done(&b);
+}
+
+void call_reply_items(struct call *c, const void *items, size_t n, size_t size, struct str next_key)
+{
+	struct buf b;
+
+	buf_init(&b, REPLY_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	jsn_key(&w, "items");
+	jsn_list_begin(&w);
+	for (size_t i = 0; i < n; i++) {
+		struct buf one;
+		buf_init(&one, REPLY_MAX);
+		field_encode(c->route->out, (const char *)items + i * size, &one);
+		jsn_raw(&w, buf_str(&one));
+		b.failed |= one.failed;
+		buf_done(&one);
+	}
+	jsn_list_end(&w);
+	put_cursor(&w, next_key);
+	jsn_obj_end(&w);
+	reply_buf(c, 200, &b);
+}
+
+void call_reply_list(struct call *c, const struct db_rows *rows)
+{
+	size_t limit = c->query != NULL ? (size_t)page_of(c)->limit : rows->n;
+	size_t n = rows->n < limit ? rows->n : limit, size = c->route->out_size;
+	char *items = arena_array(c->arena, n + 1, size);
+	struct str next = STR_NONE;
+	struct err e;
+
+	for (size_t i = 0; i < n; i++)
+		if (db_row_decode(rows, i, c->route->out, c->arena, items + i * size, &e) < 0) {
+			call_fail(c, &e);
+			return;
+		}
+	if (rows->n > limit)
+		next = db_str(rows, n - 1, db_col(rows, "page_key"));
+	call_reply_items(c, items, n, size, next);
+}
+
+bool call_if_match(struct call *c, int64_t *ret_version)
+{
+	struct str tag = http_header(c->req, "If-Match");
+	struct err e;
+
+	if (tag.p == NULL) {
+		(void)err_set(
+			&e, ERR_PRECONDITION_REQUIRED, "send If-Match with the object's ETag");
+	} else if (tag.n < 3 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"' ||
+		   !num_parse_i64(str_slice(tag, 1, tag.n - 2), 1, INT64_MAX, ret_version)) {
+		(void)err_set(
+			&e, ERR_PRECONDITION_FAILED, "If-Match is not an ETag of this object");
+	} else {
+		return true;
+	}
+	call_fail(c, &e);
+	return false;
+}
+
+int call_role(const struct call *c, struct str project_id, struct str role)
+{
+	const struct caller *who = &c->who;
+	int member = -1;
+
+	if (who->project_id.n != 0 && !str_eq(who->project_id, project_id))
+		return -1;
+	if (who->admin)
+		return ROLE_OWNER;
+	for (int i = 0; i < ROLE_COUNT; i++)
+		if (str_is(role, role_names[i]))
+			member = i;
+	return member < who->role ? member : who->role;
+}

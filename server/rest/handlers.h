@@ -1,0 +1,10 @@
+/* The tables of bindings, one of each file of handlers; main.c hands them to rest_new(). */
+#ifndef SERVER_REST_HANDLERS_H
+#define SERVER_REST_HANDLERS_H
+#include "server/rest/call.h"
+
+extern const struct binding project_bindings[];
+extern const struct binding auth_bindings[];
+extern const struct binding server_bindings[];
+
+#endif

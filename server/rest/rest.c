@@ -1,0 +1,285 @@
+/*
+ * From a request's head to its handler: rest_auth runs when the head is there (credential, then the
+ * project of the path and the caller's role in it), rest_run when the body may be read or has been
+ * read (query and body through the route's tables, then the handler). An object that the caller may
+ * not see and one that is not there are answered alike.
+ */
+#include "server/rest/rest.h"
+
+#include "lib/base/mem.h"
+#include "lib/json/yaml.h"
+#include "server/store/auth_store.h"
+
+enum { BODY_DEFAULT = 256 << 10 };
+
+struct bound {
+	const struct route *route;
+	call_handler *handler;
+};
+
+struct rest {
+	struct http_route *routes;
+	struct bound *bound;
+};
+
+static void rest_on_caller(void *arg, const struct caller *who, const struct err *e);
+static void rest_find_project(struct call *c);
+static void rest_on_project(struct call *c, const struct db_rows *rows);
+static void rest_run(struct http_req *q);
+
+static call_handler *handler_of(const struct binding *const *tables, const char *id)
+{
+	for (; *tables != NULL; tables++)
+		for (const struct binding *b = *tables; b->id != NULL; b++)
+			if (strcmp(b->id, id) == 0)
+				return b->handler;
+	return NULL;
+}
+
+static enum http_body body_kind(const struct route *r)
+{
+	switch (r->body) {
+	case BODY_NONE: return HTTP_BODY_NONE;
+	case BODY_JSON:
+	case BODY_YAML: return HTTP_BODY_WHOLE;
+	case BODY_STREAM: break;
+	}
+	return HTTP_BODY_STREAM;
+}
+
+static uint64_t body_max(const struct route *r)
+{
+	if (r->in_max != 0)
+		return r->in_max;
+	return r->body == BODY_JSON || r->body == BODY_YAML ? BODY_DEFAULT : 0;
+}
+
+struct rest *rest_new(struct app *app, const struct binding *const *tables)
+{
+	struct rest *r = mem_new_of(struct rest);
+	size_t n = 0;
+
+	(void)app;
+	r->routes = mem_new(routes_count + 1, sizeof *r->routes);
+	r->bound = mem_new(routes_count, sizeof *r->bound);
+	for (size_t i = 0; i < routes_count; i++) {
+		call_handler *handler = handler_of(tables, routes[i].id);
+		if (handler == NULL)
+			continue;
+		r->bound[n] = (struct bound){ &routes[i], handler };
+		r->routes[n] = (struct http_route){ routes[i].method, routes[i].path, rest_run,
+			body_kind(&routes[i]), body_max(&routes[i]), &r->bound[n] };
+		n++;
+	}
+	return r;
+}
+
+void rest_free(struct rest *r)
+{
+	if (r == NULL)
+		return;
+	mem_free(r->routes);
+	mem_free(r->bound);
+	mem_free(r);
+}
+
+const struct http_route *rest_routes(const struct rest *r)
+{
+	return r->routes;
+}
+
+void rest_auth(struct http_req *q)
+{
+	const struct bound *b = q->route != NULL ? q->route->data : NULL;
+
+	if (b == NULL) { /* the dashboard's own files */
+		http_auth_ok(q);
+		return;
+	}
+	struct call *c = arena_new_of(q->arena, struct call);
+	*c = (struct call){ .req = q,
+		.app = q->app,
+		.arena = q->arena,
+		.route = b->route,
+		.handler = b->handler,
+		.role = -1 };
+	q->user = c;
+	if (c->route->perm == PERM_PUBLIC) {
+		http_auth_ok(q);
+		return;
+	}
+	auth_check(c->app->auth, q, rest_on_caller, c);
+}
+
+static bool is_person(const struct caller *who)
+{
+	return who->kind == TOKEN_PAT || who->kind == TOKEN_CI;
+}
+
+/* Whether this kind of credential may call the operation at all. */
+static bool kind_allowed(const struct call *c)
+{
+	switch (c->route->perm) {
+	case PERM_WORKER: return c->who.kind == TOKEN_WORKER;
+	case PERM_JOIN: return c->who.kind == TOKEN_JOIN;
+	case PERM_BOOTSTRAP: return c->who.kind == TOKEN_BOOTSTRAP;
+	case PERM_ADMIN: return is_person(&c->who) && c->who.admin;
+	case PERM_TRACK_READ:
+	case PERM_TRACK_WRITE: return is_person(&c->who) || c->who.kind == TOKEN_JOB;
+	case PERM_PUBLIC:
+	case PERM_SELF:
+	case PERM_READ:
+	case PERM_SUBMIT:
+	case PERM_OPERATE:
+	case PERM_OWN:
+	case PERM_COUNT: break;
+	}
+	return is_person(&c->who);
+}
+
+static void rest_on_caller(void *arg, const struct caller *who, const struct err *e)
+{
+	struct call *c = arg;
+	struct err refused;
+
+	if (e->code != ERR_OK) {
+		if (e->code == ERR_UNAUTHENTICATED)
+			(void)http_reply_header(
+				c->req, "WWW-Authenticate", STR("Bearer realm=\"tidemill\""));
+		call_fail(c, e);
+		return;
+	}
+	c->who = *who;
+	if (kind_allowed(c)) {
+		rest_find_project(c);
+		return;
+	}
+	(void)err_set(&refused, ERR_FORBIDDEN, "this needs the permission \"%s\"",
+		permission_name(c->route->perm));
+	call_fail(c, &refused);
+}
+
+/* Path parameters that name an object which a project owns. */
+static const char *const object_params[] = { "run", "step", "attempt", "tracking", "decision" };
+
+static const char *owner_param(const struct call *c)
+{
+	for (size_t i = 0; i < sizeof object_params / sizeof object_params[0]; i++) {
+		char pattern[32];
+		(void)str_print(pattern, sizeof pattern, "{%s}", object_params[i]);
+		if (strstr(c->route->path, pattern) != NULL)
+			return object_params[i];
+	}
+	return NULL;
+}
+
+static void rest_find_project(struct call *c)
+{
+	const char *object = owner_param(c);
+	bool named = strstr(c->route->path, "{project}") != NULL;
+
+	if (c->route->perm == PERM_WORKER || (!named && object == NULL)) {
+		http_auth_ok(c->req);
+		return;
+	}
+	struct db_unit *u = call_unit(c);
+	if (named)
+		auth_store_access_project(u, c->who.principal_id, call_param(c, "project"));
+	else
+		auth_store_access_object(u, c->who.principal_id, object, call_param(c, object));
+	call_send(c, u, DB_READ, rest_on_project);
+}
+
+static int role_needed(enum permission p)
+{
+	switch (p) {
+	case PERM_READ:
+	case PERM_TRACK_READ: return ROLE_VIEWER;
+	case PERM_SUBMIT:
+	case PERM_TRACK_WRITE: return ROLE_CI;
+	case PERM_OPERATE: return ROLE_OPERATOR;
+	case PERM_PUBLIC:
+	case PERM_SELF:
+	case PERM_OWN:
+	case PERM_ADMIN:
+	case PERM_WORKER:
+	case PERM_JOIN:
+	case PERM_BOOTSTRAP:
+	case PERM_COUNT: break;
+	}
+	return ROLE_OWNER;
+}
+
+static void rest_on_project(struct call *c, const struct db_rows *rows)
+{
+	const char *object = owner_param(c);
+	struct err e;
+
+	if (rows[0].n != 0) {
+		c->project_id = arena_str(c->arena, db_str(&rows[0], 0, 0));
+		c->project = arena_str(c->arena, db_str(&rows[0], 0, 1));
+		c->role = call_role(c, c->project_id, db_str(&rows[0], 0, 2));
+	}
+	if (c->role < 0) {
+		call_not_found(c, strstr(c->route->path, "{project}") != NULL ? "project" : object);
+		return;
+	}
+	if (c->role < role_needed(c->route->perm)) {
+		(void)err_set(&e, ERR_FORBIDDEN,
+			"this needs the role \"%s\" in the project, the caller has \"%s\"",
+			role_names[role_needed(c->route->perm)], role_names[c->role]);
+		call_fail(c, &e);
+		return;
+	}
+	http_auth_ok(c->req);
+}
+
+static int decode_query(struct call *c, struct err *e)
+{
+	struct http_req *q = c->req;
+	struct field_pair *pairs = arena_array_of(c->arena, struct field_pair, q->n_args + 1);
+
+	if (c->route->flags & ROUTE_MLFLOW)
+		return 0; /* by its own rules */
+	if (c->route->query == NULL)
+		return q->n_args == 0 ? 0 : err_field(e, "/", "this takes no query parameters");
+	for (size_t i = 0; i < q->n_args; i++)
+		pairs[i] = (struct field_pair){ q->args[i].name, q->args[i].value };
+	c->query = arena_alloc(c->arena, c->route->query_size);
+	return field_decode_pairs(c->route->query, pairs, q->n_args, c->arena, c->query, e);
+}
+
+static bool type_is(const struct http_req *q, const char *type)
+{
+	struct str rest = http_header(q, "Content-Type"), first;
+
+	return str_next(&rest, ';', &first) && str_eq_nocase(str_trim(first), str_c(type));
+}
+
+static int decode_body(struct call *c, struct err *e)
+{
+	struct http_req *q = c->req;
+	bool yaml = c->route->body == BODY_YAML &&
+		    (type_is(q, "application/yaml") || type_is(q, "application/x-yaml") ||
+			    type_is(q, "text/yaml"));
+
+	if (c->route->in == NULL)
+		return 0;
+	if (!yaml && !type_is(q, "application/json"))
+		return err_set(e, ERR_UNSUPPORTED_MEDIA, "Content-Type must be application/json%s",
+			c->route->body == BODY_YAML ? " or application/yaml" : "");
+	c->in = arena_alloc(c->arena, c->route->in_size);
+	return yaml ? yaml_decode(c->route->in, q->body, c->arena, c->in, e)
+		    : field_decode(c->route->in, q->body, c->arena, c->in, e);
+}
+
+static void rest_run(struct http_req *q)
+{
+	struct call *c = q->user;
+	struct err e;
+
+	if (decode_query(c, &e) < 0 || decode_body(c, &e) < 0)
+		call_fail(c, &e);
+	else
+		c->handler(c);
+}

@@ -1,0 +1,17 @@
+/* The server's settings; `tidemill-server --help` and docs/config.md are made from their table. */
+#ifndef SERVER_SETTINGS_H
+#define SERVER_SETTINGS_H
+#include "lib/base/conf.h"
+
+struct settings {
+	struct str database_url, listen, tls_cert, tls_key, data_dir, ui_dir, log_level,
+		git_program;
+	struct str public_url;
+	struct list hosts; /* struct str */
+	bool insecure_http, behind_tls_proxy, allow_local_git;
+	int64_t worker_lost_after, shutdown_grace, blob_grace, blob_max;
+};
+
+extern const struct conf_row settings_rows[];
+
+#endif

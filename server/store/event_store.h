@@ -1,0 +1,20 @@
+/* The outbox: every change of state adds its event in the same unit. */
+#ifndef SERVER_STORE_EVENT_STORE_H
+#define SERVER_STORE_EVENT_STORE_H
+#include "api/event.h"
+#include "lib/db/row.h"
+
+struct event_new {
+	struct str project_id;
+	const char *type; /* "run.succeeded" */
+	struct str subject, parent, actor;
+	struct str data; /* a JSON object; empty: {} */
+};
+void event_store_add(struct db_unit *u, const struct event_new *ev);
+/* Events after `from`, oldest first, none of a transaction that may still be open. */
+void event_store_after(struct db_unit *u, int64_t from, int64_t limit);
+void event_store_last(struct db_unit *u); /* one row: id of the newest that may be read */
+/* For a stream that resumes: events of one project after `from`. */
+void event_store_of_project(struct db_unit *u, struct str project_id, int64_t from, int64_t limit);
+
+#endif

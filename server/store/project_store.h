@@ -1,0 +1,22 @@
+/* Projects and their members. */
+#ifndef SERVER_STORE_PROJECT_STORE_H
+#define SERVER_STORE_PROJECT_STORE_H
+#include "api/auth.h"
+#include "lib/db/row.h"
+
+/* Also makes the project's Default experiment. */
+void project_store_add(
+	struct db_unit *u, struct str id, const struct project_new *p, struct str created_by);
+void project_store_get(struct db_unit *u, struct str id);
+/* only: the one project that a limited token opens, or "". */
+void project_store_list(struct db_unit *u, struct str principal_id, bool admin, struct str only,
+	struct str after, int64_t count);
+void project_store_update(
+	struct db_unit *u, struct str id, int64_t version, const struct project_patch *p);
+void project_store_delete(struct db_unit *u, struct str id, int64_t version);
+
+void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
+void member_store_put(struct db_unit *u, struct str project_id, struct str principal, int role);
+void member_store_delete(struct db_unit *u, struct str project_id, struct str principal);
+
+#endif
