@@ -39,7 +39,7 @@ LDFLAGS_cov     := --coverage
 LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--as-needed,--gc-sections
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -DTIDEMILL_VERSION='"$(VERSION)"' -I. -Ibuild
-CFLAGS_ALL = -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -fPIE -ffunction-sections -fdata-sections \
+CFLAGS_ALL = -std=gnu11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -fPIE -ffunction-sections -fdata-sections \
 	-ffile-prefix-map=$(CURDIR)=. $(CFLAGS_$(V)) $(patsubst -I%,-isystem %,$(PKG_CFLAGS)) $(CFLAGS)
 
 # Sources. A file named main.c is a program's entry and is linked into that program only.

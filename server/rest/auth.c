@@ -3,6 +3,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/crypto/token.h"
 #include "lib/db/row.h"
 #include "lib/http/req.h"
 #include "lib/loop/loop.h"
@@ -38,7 +39,7 @@ struct auth {
 struct check {
 	struct auth *auth;
 	struct arena *arena;
-	struct token token;
+	struct token_text token;
 	bool has_token; /* else by session */
 	struct str token_id, session_mac;
 	auth_cb *cb;
@@ -124,10 +125,10 @@ static void finish(struct check *c, const struct entry *en)
 {
 	static const struct err ok = { .code = ERR_OK };
 	static const unsigned char nothing[HMAC_SIZE];
-	bool right = !c->has_token ||
-		     token_verify(&c->token, pepper_of(c->auth), en != NULL ? en->mac : nothing);
+	bool right = !c->has_token || token_text_verify(&c->token, pepper_of(c->auth),
+					      en != NULL ? en->mac : nothing);
 
-	token_wipe(&c->token);
+	token_text_wipe(&c->token);
 	if (en == NULL || !right || !en->alive ||
 		en->who.expires_at <= clock_now(c->auth->app->clock)) {
 		refuse(c, "the token is not known, has ended, or was revoked");
@@ -146,12 +147,12 @@ static int role_of(struct str role)
 	return ROLE_OWNER; /* no limit of its own */
 }
 
-static enum token_kind kind_of(struct str kind)
+static enum credential_kind kind_of(struct str kind)
 {
-	for (int i = 0; i < TOKEN_KIND_COUNT; i++)
-		if (str_is(kind, token_kind_name((enum token_kind)i)))
-			return (enum token_kind)i;
-	return TOKEN_KIND_COUNT;
+	for (int i = 0; i < CREDENTIAL_KIND_COUNT; i++)
+		if (str_is(kind, credential_kind_names[i]))
+			return (enum credential_kind)i;
+	return CREDENTIAL_KIND_COUNT;
 }
 
 static struct str copy(struct arena *a, const struct db_rows *r, const char *column)
@@ -270,7 +271,7 @@ void auth_check_text(struct auth *a, struct str text, struct arena *arena, auth_
 {
 	struct check *c = check_new(a, arena, cb, arg);
 
-	if (!token_parse(text, &c->token)) {
+	if (!token_text_parse(text, &c->token)) {
 		refuse(c, "this is not a token of Tidemill");
 		return;
 	}
@@ -359,7 +360,7 @@ void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg)
 	}
 	if (header.p != NULL) {
 		if (!str_starts(header, STR("Bearer ")) ||
-			!token_parse(str_slice(header, 7, header.n), &c->token)) {
+			!token_text_parse(str_slice(header, 7, header.n), &c->token)) {
 			refuse(c, "Authorization must be: Bearer tdm_…");
 			return;
 		}
@@ -381,16 +382,17 @@ void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg)
 	look_up_session(c);
 }
 
-struct credential_row auth_mint(struct auth *a, enum token_kind kind, struct arena *arena)
+struct credential_row auth_mint(struct auth *a, enum credential_kind kind, struct arena *arena)
 {
-	struct token t = token_new(kind);
-	char text[TOKEN_MAX];
+	struct token_text t = token_text_make(credential_kind_names[kind]);
+	char text[TOKEN_TEXT_MAX];
 	unsigned char *mac = arena_alloc(arena, HMAC_SIZE);
 
-	token_mac(&t, pepper_of(a), mac);
-	struct credential_row row = { arena_str(arena, str_c(t.id)), str_c(token_kind_name(kind)),
-		{ (const char *)mac, HMAC_SIZE }, arena_str(arena, str_c(token_format(text, &t))) };
-	token_wipe(&t);
+	token_text_mac(&t, pepper_of(a), mac);
+	struct credential_row row = { arena_str(arena, str_c(t.id)),
+		str_c(credential_kind_names[kind]), { (const char *)mac, HMAC_SIZE },
+		arena_str(arena, str_c(token_text_format(text, &t))) };
+	token_text_wipe(&t);
 	mem_wipe(text, sizeof text);
 	return row;
 }

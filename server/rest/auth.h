@@ -8,14 +8,13 @@
 #include "api/auth.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
-#include "lib/crypto/token.h"
 
 struct app;
 struct auth;
 struct http_req;
 
 struct caller {
-	enum token_kind kind;
+	enum credential_kind kind;
 	struct str token_id, principal_id, name;
 	bool admin; /* of the instance, and the token is not limited */
 	struct str project_id, project; /* the only project that the token opens, or "" */
@@ -40,7 +39,7 @@ void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg);
 struct credential_row {
 	struct str id, kind, mac, text;
 };
-struct credential_row auth_mint(struct auth *a, enum token_kind kind, struct arena *arena);
+struct credential_row auth_mint(struct auth *a, enum credential_kind kind, struct arena *arena);
 /* Forgets what is cached of a token (revoked, used up). */
 void auth_forget(struct auth *a, struct str token_id);
 

@@ -115,14 +115,13 @@ static struct str request_hash(struct call *c)
 	return (struct str){ (const char *)out, HASH_SIZE };
 }
 
+/* The error that a repeated request met is only told when its key is not known. */
 static void replay_on_row(struct call *c, const struct db_rows *rows)
 {
 	struct err e;
 
 	if (rows[0].n == 0) {
-		(void)err_set(&e, ERR_IN_PROGRESS,
-			"a request with this Idempotency-Key has just ended; try again");
-		call_fail(c, &e);
+		call_fail(c, c->create_error);
 		return;
 	}
 	if (!str_eq(db_str(&rows[0], 0, 0), request_hash(c))) {
@@ -136,18 +135,21 @@ static void replay_on_row(struct call *c, const struct db_rows *rows)
 	c->replay(c);
 }
 
+/* A repeated request conflicts with what the first one made, whichever constraint says so first. */
 static void create_on_done(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
 
-	if (e->code != ERR_OK && db_violated(rows, "idempotency_pkey")) {
-		struct db_unit *u = call_unit(c);
-		auth_store_idempotency_get(
-			u, call_actor(c), http_header(c->req, "Idempotency-Key"));
-		call_send(c, u, DB_READ, replay_on_row);
+	if (e->code != ERR_CONFLICT) {
+		call_on_written(arg, rows, e);
 		return;
 	}
-	call_on_written(arg, rows, e);
+	c->create_error = arena_new_of(c->arena, struct err);
+	*c->create_error = *e;
+	constraint_explain(rows, c->create_error);
+	struct db_unit *u = call_unit(c);
+	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
+	call_send(c, u, DB_READ, replay_on_row);
 }
 
 static bool key_ok(struct str key)

@@ -45,6 +45,7 @@ struct call {
 	struct str object_id; /* call_create */
 	call_rows_cb *on_rows;
 	call_handler *replay;
+	struct err *create_error; /* what a creation met, until its key has been looked up */
 };
 
 /* Which handler serves an operation. Each file of server/rest gives such a table, ended by id NULL;

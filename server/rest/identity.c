@@ -65,7 +65,7 @@ static void token_on_inserted(struct call *c, const struct db_rows *rows)
 static void token_insert(struct call *c, const struct credential_new *in, struct str principal_id)
 {
 	struct credential_row row =
-		auth_mint(c->app->auth, in->kind == 0 ? TOKEN_PAT : TOKEN_CI, c->arena);
+		auth_mint(c->app->auth, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
 	struct db_unit *u = call_unit(c);
 
@@ -108,7 +108,7 @@ static bool token_allowed(struct call *c, struct credential_new *in)
 		in->has_role = true;
 		in->role = who->role;
 	}
-	if (who->kind == TOKEN_CI && ends > who->expires_at) {
+	if (who->kind == CREDENTIAL_CI && ends > who->expires_at) {
 		call_invalid(c, "/expires_in", "a ci token cannot make one that outlives it");
 		return false;
 	}
@@ -184,7 +184,7 @@ static void bootstrap_on_used(struct call *c, const struct db_rows *rows)
 
 	auth_forget(c->app->auth, c->who.token_id);
 	auth_store_principal_add(u, id, STR("admin"), true);
-	struct credential_row row = auth_mint(c->app->auth, TOKEN_PAT, c->arena);
+	struct credential_row row = auth_mint(c->app->auth, CREDENTIAL_PAT, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
 	m->text = row.text;
 	c->state = m;
@@ -217,7 +217,7 @@ static void self_get(struct call *c)
 	struct self self = { .principal = who->principal_id,
 		.name = who->name,
 		.project = who->project,
-		.kind = who->session ? STR("session") : str_c(token_kind_name(who->kind)),
+		.kind = who->session ? STR("session") : str_c(credential_kind_names[who->kind]),
 		.admin = who->admin,
 		.expires_at = who->expires_at };
 
@@ -253,7 +253,7 @@ static void session_on_caller(void *arg, const struct caller *who, const struct 
 		call_fail(c, e);
 		return;
 	}
-	if (who->kind != TOKEN_PAT) {
+	if (who->kind != CREDENTIAL_PAT) {
 		(void)err_set(&refused, ERR_FORBIDDEN, "only a personal token opens the dashboard");
 		call_fail(c, &refused);
 		return;

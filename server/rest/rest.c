@@ -113,19 +113,19 @@ void rest_auth(struct http_req *q)
 
 static bool is_person(const struct caller *who)
 {
-	return who->kind == TOKEN_PAT || who->kind == TOKEN_CI;
+	return who->kind == CREDENTIAL_PAT || who->kind == CREDENTIAL_CI;
 }
 
 /* Whether this kind of credential may call the operation at all. */
 static bool kind_allowed(const struct call *c)
 {
 	switch (c->route->perm) {
-	case PERM_WORKER: return c->who.kind == TOKEN_WORKER;
-	case PERM_JOIN: return c->who.kind == TOKEN_JOIN;
-	case PERM_BOOTSTRAP: return c->who.kind == TOKEN_BOOTSTRAP;
+	case PERM_WORKER: return c->who.kind == CREDENTIAL_WORKER;
+	case PERM_JOIN: return c->who.kind == CREDENTIAL_JOIN;
+	case PERM_BOOTSTRAP: return c->who.kind == CREDENTIAL_BOOTSTRAP;
 	case PERM_ADMIN: return is_person(&c->who) && c->who.admin;
 	case PERM_TRACK_READ:
-	case PERM_TRACK_WRITE: return is_person(&c->who) || c->who.kind == TOKEN_JOB;
+	case PERM_TRACK_WRITE: return is_person(&c->who) || c->who.kind == CREDENTIAL_JOB;
 	case PERM_PUBLIC:
 	case PERM_SELF:
 	case PERM_READ:

@@ -1,0 +1,338 @@
+/*
+ * tidemill-server: reads the settings, wires the parts together, and ends in good order on SIGTERM.
+ * The only place that exits.
+ */
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/num.h"
+#include "lib/db/listen.h"
+#include "lib/http/server.h"
+#include "lib/http/static.h"
+#include "lib/http/tls.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/signal.h"
+#include "server/app.h"
+#include "server/assets.h"
+#include "server/command.h"
+#include "server/rest/handlers.h"
+#include "server/rest/openapi.h"
+#include "server/rest/rest.h"
+
+#include "gen/sql.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+enum { ARENA_MAX = 4 << 20 };
+
+struct server {
+	struct app app;
+	struct arena *arena;
+	struct rest *rest;
+	struct http_tls *tls;
+	struct loop_signal *term, *intr, *hup;
+};
+
+static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
+	NULL };
+
+static void usage(FILE *out)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	conf_help(settings_rows, &b);
+	(void)fprintf(out,
+		"usage: tidemill-server [--config=FILE] [--SETTING=VALUE …] [COMMAND]\n\n"
+		"  serve            serve (the default); applies missing migrations first\n"
+		"  migrate          apply missing migrations\n"
+		"  bootstrap        print a token that makes the first administrator; --recover: "
+		"another one\n"
+		"  join-token POOL  print a token that enrols one worker\n"
+		"  check            read the settings and exit\n"
+		"  --openapi        print the API's contract\n"
+		"  --version\n\nSettings, also as TIDEMILL_<NAME> in the environment:\n%s",
+		buf_str(&b).p);
+	buf_done(&b);
+}
+
+/* ---- serving ---- */
+
+static void page_reply(struct http_req *q)
+{
+	static const char *const not_pages[] = { "/api/", "/metrics", "/livez", "/readyz", NULL };
+	const struct app *app = q->app;
+
+	static_files_reply(app->ui, not_pages, q);
+}
+
+static bool host_ok(void *arg, struct str host)
+{
+	const struct app *app = arg;
+
+	for (size_t i = 0; i < app->conf.hosts.n; i++)
+		if (str_eq_nocase(*list_at(&app->conf.hosts, struct str, i), host))
+			return true;
+	return app->conf.hosts.n == 0;
+}
+
+static void on_notify(void *arg, const char *channel, struct str payload)
+{
+	(void)arg, (void)channel, (void)payload;
+}
+
+static void on_resync(void *arg)
+{
+	(void)arg;
+}
+
+static void on_drained(void *arg)
+{
+	struct server *s = arg;
+
+	loop_stop(s->app.loop);
+}
+
+static void on_signal(void *arg, int signo)
+{
+	struct server *s = arg;
+	struct err e;
+
+	if (signo == SIGHUP) {
+		if (s->tls != NULL && http_tls_reload(s->tls, &e) < 0)
+			log_error("certificate not reloaded", LOG_E(&e));
+		return;
+	}
+	if (s->app.draining) {
+		loop_stop(s->app.loop);
+		return;
+	}
+	log_info("draining", LOG_I("signal", signo));
+	s->app.draining = true;
+	http_server_drain(s->app.http, s->app.conf.shutdown_grace / 1000, on_drained, s);
+}
+
+/* "host:port" or "[v6]:port". */
+static int split_listen(
+	struct str listen, struct arena *a, char **ret_host, int *ret_port, struct err *e)
+{
+	size_t colon = listen.n;
+	int64_t port;
+
+	while (colon > 0 && listen.p[colon - 1] != ':')
+		colon--;
+	if (colon == 0 || !num_parse_i64(str_slice(listen, colon, listen.n), 0, 65535, &port))
+		return err_set(e, ERR_INVALID, "listen must be ADDRESS:PORT");
+	struct str host = str_slice(listen, 0, colon - 1);
+	if (host.n > 2 && host.p[0] == '[')
+		host = str_slice(host, 1, host.n - 2);
+	*ret_host = arena_dup(a, host);
+	*ret_port = (int)port;
+	return 0;
+}
+
+static bool is_loopback(const char *host)
+{
+	return str_starts(str_c(host), STR("127.")) || strcmp(host, "::1") == 0;
+}
+
+static int open_listener(struct server *s, struct err *e)
+{
+	struct app *app = &s->app;
+	char *host;
+	int port;
+
+	if (split_listen(app->conf.listen, s->arena, &host, &port, e) < 0)
+		return -1;
+	if (app->conf.tls_cert.n != 0) {
+		s->tls = http_tls_new(app->conf.tls_cert.p, app->conf.tls_key.p, e);
+		if (s->tls == NULL)
+			return -1;
+	}
+	if (s->tls == NULL && !is_loopback(host) && !app->conf.behind_tls_proxy) {
+		if (!app->conf.insecure_http)
+			return err_set(e, ERR_INVALID,
+				"%s is not a loopback address: give tls-cert and tls-key, "
+				"behind-tls-proxy, or insecure-http",
+				host);
+		log_warn("serving plain HTTP: tokens and data can be read on the way",
+			LOG_S("address", host));
+	}
+	if (http_server_listen(app->http, host, port, s->tls, &port, e) < 0)
+		return -1;
+	if (app->conf.public_url.n != 0)
+		(void)str_print(
+			app->public_url, sizeof app->public_url, "%s", app->conf.public_url.p);
+	else
+		(void)str_print(app->public_url, sizeof app->public_url, "%s://%s:%d",
+			s->tls != NULL ? "https" : "http", host, port);
+	log_info("serving", LOG_S("url", app->public_url), LOG_S("instance", app->instance));
+	return 0;
+}
+
+static size_t asset_count(void)
+{
+	size_t n = 0;
+
+	while (assets[n].path != NULL)
+		n++;
+	return n;
+}
+
+static int server_open(struct server *s, struct err *e)
+{
+	struct app *app = &s->app;
+	static const char *const channels[] = { "tidemill_changed", NULL };
+	static struct static_asset files[4096];
+	size_t n = 0;
+
+	if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 || command_migrate(&app->conf, e) < 0)
+		return -1;
+	app->auth = auth_new(app, e);
+	if (app->auth == NULL)
+		return -1;
+	(void)id_new(app->instance, "srv", app->clock);
+	app->loop = loop_new();
+	app->started_at = clock_now(app->clock);
+	app->db = db_new(app->loop, &(struct db_conf){ .conninfo = app->conf.database_url.p,
+					    .table = sql_table,
+					    .count = SQL_COUNT });
+	app->notify = db_notify_new(app->loop, app->conf.database_url.p, 0);
+	app->listen = db_listen_new(
+		app->loop, &(struct db_listen_conf){ .conninfo = app->conf.database_url.p,
+				   .channels = channels,
+				   .on_notify = on_notify,
+				   .on_resync = on_resync,
+				   .arg = app });
+	for (size_t i = 0; i < asset_count() && n < 4096; i++)
+		if (assets[i].path[0] == '/')
+			files[n++] = (struct static_asset){ assets[i].path, assets[i].type,
+				assets[i].etag, assets[i].begin, assets[i].end };
+	app->ui = static_files_new(files, n);
+	s->rest = rest_new(app, bindings);
+	app->http = http_server_new(app->loop, &(struct http_config){ .app = app,
+						       .routes = rest_routes(s->rest),
+						       .auth = rest_auth,
+						       .fallback = page_reply,
+						       .host_ok = host_ok });
+	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
+	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
+	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
+	return open_listener(s, e);
+}
+
+static void server_close(struct server *s)
+{
+	struct app *app = &s->app;
+
+	loop_signal_free(s->term);
+	loop_signal_free(s->intr);
+	loop_signal_free(s->hup);
+	if (app->http != NULL)
+		http_server_free(app->http);
+	if (app->loop != NULL) {
+		db_listen_free(app->listen);
+		db_notify_free(app->notify);
+		db_free(app->db);
+		loop_step(app->loop, false);
+		loop_free(app->loop);
+	}
+	http_tls_free(s->tls);
+	rest_free(s->rest);
+	static_files_free(app->ui);
+	auth_free(app->auth);
+}
+
+static int command_serve(struct server *s, struct err *e)
+{
+	int rc = server_open(s, e);
+
+	if (rc == 0) {
+		loop_run(s->app.loop);
+		log_info("stopped");
+	}
+	server_close(s);
+	return rc;
+}
+
+/* ---- the command line ---- */
+
+static int print_openapi(struct err *e)
+{
+	struct buf b;
+
+	buf_init(&b, OPENAPI_MAX);
+	openapi_print(&b);
+	int rc = printf("%s", buf_str(&b).p) < 0 || fflush(stdout) != 0
+			 ? err_errno(e, "write", "the document")
+			 : 0;
+	buf_done(&b);
+	return rc;
+}
+
+static int run_command(struct server *s, int argc, const char *const *argv, struct err *e)
+{
+	const struct settings *conf = &s->app.conf;
+	const char *command = argc > 0 ? argv[0] : "serve";
+
+	if (conf->database_url.n == 0)
+		return err_set(e, ERR_INVALID,
+			"database-url is needed (TIDEMILL_DATABASE_URL or "
+			"TIDEMILL_DATABASE_URL_FILE)");
+	if (strcmp(command, "serve") == 0 && argc <= 1)
+		return command_serve(s, e);
+	if (strcmp(command, "migrate") == 0 && argc == 1)
+		return command_migrate(conf, e);
+	if (strcmp(command, "bootstrap") == 0 && argc <= 2)
+		return command_bootstrap(conf, argc == 2 && strcmp(argv[1], "--recover") == 0, e);
+	if (strcmp(command, "join-token") == 0 && argc <= 2)
+		return command_join_token(conf, argc == 2 ? argv[1] : "default", e);
+	if (strcmp(command, "check") == 0)
+		return 0;
+	return err_set(e, ERR_INVALID, "unknown command %.60s; see --help", command);
+}
+
+static int run(struct server *s, int argc, const char *const *argv, struct err *e)
+{
+	const char *file = getenv("TIDEMILL_CONFIG");
+	enum log_level level;
+	int used;
+
+	if (argc > 0 && str_starts(str_c(argv[0]), STR("--config="))) {
+		file = argv[0] + 9;
+		argc--;
+		argv++;
+	}
+	if (conf_load(settings_rows, file, argc, argv, &used, s->arena, &s->app.conf, e) < 0)
+		return -1;
+	if (!log_level_parse(s->app.conf.log_level, &level))
+		return err_set(e, ERR_INVALID, "log-level must be debug, info, warn or error");
+	log_set_level(level);
+	return run_command(s, argc - used, argv + used, e);
+}
+
+int main(int argc, char **argv)
+{
+	static struct server s;
+	struct err e = { .code = ERR_OK };
+	const char *first = argc > 1 ? argv[1] : "";
+
+	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+		usage(stdout);
+		return 0;
+	}
+	if (strcmp(first, "--version") == 0)
+		return printf("tidemill-server %s\n", TIDEMILL_VERSION) < 0;
+	if (strcmp(first, "--openapi") == 0)
+		return print_openapi(&e) < 0;
+	(void)prctl(PR_SET_DUMPABLE, 0); /* secrets are in memory */
+	s.app.clock = &clock_real;
+	s.arena = arena_new(ARENA_MAX);
+	int rc = run(&s, argc - 1, (const char *const *)(argv + 1), &e);
+	if (rc < 0)
+		(void)fprintf(stderr, "tidemill-server: %s\n", e.msg);
+	arena_drop(s.arena);
+	exit(rc < 0 ? 1 : 0);
+}
