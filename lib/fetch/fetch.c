@@ -242,10 +242,10 @@ static void on_refused(void *arg)
 	struct fetch *f = arg;
 
 	f->pending--;
-	if (!f->over)
-		complete(f, &f->e);
-	else
+	if (f->over)
 		fetch_release(f);
+	else if (!f->cancelled) /* else on_cancelled comes next */
+		complete(f, &f->e);
 }
 
 static void on_cancelled(void *arg)
@@ -322,7 +322,7 @@ static void outcome(struct fetch *f, CURLcode rc, struct err *e)
 		*e = f->blocked;
 	else if (rc == CURLE_OPERATION_TIMEDOUT)
 		(void)err_set(e, ERR_TIMEOUT, "no whole answer in time: %.200s", why);
-	else if (rc == CURLE_URL_MALFORMAT || rc == CURLE_UNSUPPORTED_PROTOCOL)
+	else if (rc == CURLE_URL_MALFORMAT)
 		(void)err_set(e, ERR_INVALID, "the address cannot be used: %.200s", why);
 	else
 		(void)err_set(e, ERR_NETWORK, "the request failed: %.200s", why);

@@ -15,7 +15,7 @@
  * feature; either is a bug here. */
 #define SET(f, option, value) BUG_ON(curl_easy_setopt((f)->easy, (option), (value)) != CURLE_OK)
 
-enum { STREAM_BUFFER = 256 * 1024, TOKEN_MAX = 4096, DEAD_PEER_MS = 60000 };
+enum { STREAM_BUFFER = 256 * 1024, EXPECT_FROM = 1 << 20, TOKEN_MAX = 4096, DEAD_PEER_MS = 60000 };
 
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -168,10 +168,21 @@ static int add_token_of_file(struct fetch *f, struct err *e)
 	return rc;
 }
 
+/* Waiting for "100 Continue" saves a refused large body; for a small one it only costs a round
+ * trip, or a second with servers that do not know it. */
+static bool is_small(const struct fetch_request *q)
+{
+	return q->length >= 0 && q->length <= EXPECT_FROM;
+}
+
 static int setup_headers(struct fetch *f, struct err *e)
 {
 	static const char type[] = "Content-Type:";
 	bool typed = false;
+
+	if ((f->q.has_fd || f->q.pull != NULL) && is_small(&f->q) &&
+		add_header(f, "Expect:", e) < 0)
+		return -1;
 
 	for (size_t i = 0; i < FETCH_MAX_HEADERS && f->q.headers[i] != NULL; i++) {
 		struct str line = str_c(f->q.headers[i]);

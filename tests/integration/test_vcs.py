@@ -336,7 +336,7 @@ def server(tmp_path):
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), SmartHttp)
     httpd.root, httpd.seen, httpd.password, httpd.redirect = tmp_path, [], None, None
     httpd.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
     yield httpd
     httpd.shutdown()
     httpd.server_close()
@@ -414,7 +414,7 @@ def test_a_fetch_past_its_limit_is_cut(repo, server, tmp_path):
 def test_redirects_are_not_followed(repo, server, tmp_path):
     other = ThreadingHTTPServer(("127.0.0.1", 0), SmartHttp)
     other.root, other.seen, other.password, other.redirect = tmp_path, [], None, None
-    threading.Thread(target=other.serve_forever, daemon=True).start()
+    threading.Thread(target=other.serve_forever, args=(0.02,), daemon=True).start()
     secret = json.dumps({"username": "u", "password": "secret"})
     for host in ("127.0.0.1", "localhost"):
         server.redirect = f"http://{host}:{other.server_address[1]}"

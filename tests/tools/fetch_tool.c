@@ -15,7 +15,6 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 struct tool {
@@ -42,12 +41,27 @@ struct one {
 
 static void start(struct tool *t);
 
-static long rss_kb(void)
+/* The peak of this program alone: ru_maxrss would count what stood here before exec. */
+static int64_t rss_kb(void)
 {
-	struct rusage u;
+	struct buf text;
+	struct str rest, line, number;
+	uint64_t kb = 0;
+	struct err e;
 
-	(void)getrusage(RUSAGE_SELF, &u);
-	return u.ru_maxrss;
+	buf_init(&text, 65536);
+	if (fs_read("/proc/self/status", &text, &e) < 0)
+		exit(2);
+	rest = buf_str(&text);
+	while (str_next(&rest, '\n', &line)) {
+		if (!str_starts(line, STR("VmHWM:")))
+			continue;
+		number = str_trim(str_slice(line, 6, line.n));
+		(void)num_parse_u64(str_slice(number, 0, (size_t)str_find_char(number, ' ')), 0,
+			UINT64_MAX, &kb);
+	}
+	buf_done(&text);
+	return (int64_t)kb;
 }
 
 static void put(struct jsn_out *w, const char *key, struct str s)
