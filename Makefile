@@ -66,7 +66,7 @@ PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard work
 
 all: programs extras ## Build all programs of the chosen variant
 programs: $(PROGRAMS:%=$(B)/%)
-extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise
+extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise $(B)/checksql
 
 $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
@@ -178,8 +178,10 @@ headercheck: $(HEADERS:%=$(B)/headers/%.ok)
 $(B)/headers/%.ok: % | $(GEN)/sql.h
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS_ALL) -Wno-unused-function -Werror -fsyntax-only -x c $< && touch $@
-checksql: ## Prepare every statement against a migrated database
-	bash tools/checksql.sh
+checksql: $(B)/checksql ## Prepare every statement against a migrated database
+	V=$(V) bash tools/checksql.sh
+$(B)/checksql: $(B)/tools/checksql.o $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
 openapi: $(B)/tidemill-server ## Write api/openapi.json from the route and field tables
 	$(B)/tidemill-server --openapi > api/openapi.json
 openapicheck: $(if $(wildcard server/main.c),$(B)/tidemill-server)

@@ -9,7 +9,7 @@
 struct sql {
 	const char *name, *text;
 	int nparams;
-	char kind; /* 'o'ne row or none, 'm'any rows, 'e'xec: no rows wanted */
+	char kind; /* 'o'ne row or none, 'm'any rows, 'e'xec: no rows, 'p'art: for db_add_text */
 	const uint32_t *types; /* nparams type OIDs; NULL when there are none */
 };
 

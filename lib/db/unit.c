@@ -107,7 +107,7 @@ void db_add(struct db_unit *u, unsigned id, const struct db_arg *args, size_t n)
 
 	BUG_ON(id >= u->db->count);
 	sql = &u->db->table[id];
-	if (n != (size_t)sql->nparams)
+	if (n != (size_t)sql->nparams || sql->kind == 'p')
 		bug_at(__FILE__, __LINE__, sql->name);
 	st = add_stmt(u, sql->name, n);
 	st->id = id;
