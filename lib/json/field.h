@@ -55,7 +55,10 @@ enum {
 	FIELD_READONLY = 2, /* refused in requests, present in replies */
 	FIELD_WRITEONLY = 4, /* never encoded */
 	FIELD_NULLABLE = 8, /* null is accepted, and encoded when the value is absent */
-	FIELD_OMIT_EMPTY = 16, /* not encoded when the value is absent or empty */
+	/* Not encoded when the value is absent, a list without items, or a string of no bytes whose
+	 * row has no `has`. Without this flag and without NULLABLE, an absent STR is encoded as ""
+	 * when its row has no `has`, and any other absent value is left out. */
+	FIELD_OMIT_EMPTY = 16,
 	FIELD_NAME = 32, /* str_is_name(): of a STR, of the strings in a LIST, of the keys in a MAP
 			    or DICT */
 	FIELD_TEXT = 64, /* \n and \t are allowed; other control characters never are */

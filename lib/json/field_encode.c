@@ -27,7 +27,7 @@ static bool is_empty(const struct field *f, const void *in)
 	const void *p = at(f, in);
 
 	switch (f->type) {
-	case FIELD_STR: return ((const struct str *)p)->n == 0;
+	case FIELD_STR: return f->has == 0 && ((const struct str *)p)->n == 0;
 	case FIELD_LIST:
 	case FIELD_MAP:
 	case FIELD_DICT: return ((const struct list *)p)->n == 0;

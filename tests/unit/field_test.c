@@ -167,6 +167,40 @@ void test_field__missing_members_take_their_fallback(void **state)
 	arena_drop(a);
 }
 
+void test_field__absent_and_empty_values_are_written_as_the_flags_say(void **state)
+{
+	static const struct field rows[] = {
+		{ "plain", FIELD_STR, 0, AT(s) },
+		{ "null", FIELD_STR, FIELD_NULLABLE, AT(s) },
+		{ "omit", FIELD_STR, FIELD_OMIT_EMPTY, AT(s) },
+		{ "has", FIELD_STR, FIELD_OMIT_EMPTY, AT(s), HAS(b) },
+		{ "time", FIELD_TIME, 0, AT(t) },
+		{ "raw", FIELD_RAW, FIELD_NULLABLE, AT(raw) },
+		{ "i", FIELD_INT, FIELD_NULLABLE, AT(i), HAS(b) },
+		{ "list", FIELD_LIST, 0, AT(names), .item = FIELD_STR },
+		{ "env", FIELD_MAP, FIELD_OMIT_EMPTY, AT(env) },
+		{ 0 },
+	};
+	struct all m = { 0 };
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 4096);
+	field_encode(rows, &m, &b);
+	assert_string_equal(
+		b.p, "{\"plain\":\"\",\"null\":null,\"raw\":null,\"i\":null,\"list\":[]}");
+	m.s = STR("");
+	m.has_b = true;
+	m.t = 1;
+	m.raw = STR("[]");
+	buf_clear(&b);
+	field_encode(rows, &m, &b);
+	assert_string_equal(b.p, "{\"plain\":\"\",\"null\":\"\",\"has\":\"\",\"time\":\"1970-01-"
+				 "01T00:00:00.000001Z\","
+				 "\"raw\":[],\"i\":0,\"list\":[]}");
+	buf_done(&b);
+}
+
 void test_field__null_is_told_from_missing(void **state)
 {
 	struct arena *a = arena_new(1 << 20);
