@@ -46,6 +46,12 @@ int control_go(const char *ctl, struct err *e) MUST_CHECK;
 /* Removes the secret environment, once the command has started; the other secrets stay. */
 void control_forget_env(const char *secrets_dir);
 
+/* Signals an init on this host, if it still is the process that wrote the status: ERR_NOT_FOUND
+ * when it is not. */
+int control_signal(const struct control_init *i, int signo, struct err *e) MUST_CHECK;
+/* SIGKILL to the command's process group and then to the init. */
+void control_kill(const struct control_init *i);
+
 /* The record of a control folder; ERR_NOT_FOUND when there is none. `runtime` has room for 16. */
 int control_record(const char *ctl, char runtime[16], char install[RUNTIME_ID_MAX],
 	struct runtime_found *ret, struct err *e) MUST_CHECK;

@@ -5,8 +5,8 @@
  * and `poll` cannot find again.
  *
  * Every call completes exactly once, from the loop, never inside the call; runtime_free completes
- * what is in flight with ERR_CANCELLED. Strings and specs are borrowed until completion; results
- * are lent for the callback. Loop thread only; what blocks runs on the work pool.
+ * what is in flight with ERR_CANCELLED. What a call is given is copied; results are lent for the
+ * callback. Loop thread only; what blocks runs on the work pool.
  */
 #ifndef WORKER_RUNTIME_RUNTIME_H
 #define WORKER_RUNTIME_RUNTIME_H
@@ -167,7 +167,7 @@ struct runtime_ops {
 		struct runtime *r, const struct runtime_ref *a, runtime_done_cb *done, void *arg);
 	const char *(*path)(
 		const struct runtime *r, const struct runtime_spec *s, enum runtime_dir d);
-	void (*free)(struct runtime *r);
+	void (*close)(struct runtime *r);
 };
 
 /* The head of every runtime. */
@@ -205,8 +205,9 @@ int runtime_docker_new(struct loop *l, const struct runtime_docker_config *c, st
 void runtime_free(struct runtime *r); /* NULL is fine; attempts go on */
 
 void runtime_probe(struct runtime *r, runtime_about_cb *done, void *arg);
-/* Done when the init has been started. A stop of the attempt meanwhile ends it with ERR_CANCELLED
- * and leaves nothing. A second start of the same attempt and epoch goes on where the first was. */
+/* `note` may be NULL. Done when the init has been started. A stop of the attempt meanwhile ends it
+ * with ERR_CANCELLED and leaves nothing. A second start of the same attempt and epoch goes on where
+ * the first was. */
 void runtime_start(struct runtime *r, const struct runtime_spec *s, runtime_note_cb *note,
 	runtime_started_cb *done, void *arg);
 /* ERR_NOT_FOUND when nothing of it runs. Done when the signal has been delivered. */

@@ -1,0 +1,523 @@
+/* worker/runtime: what a spec may say, and `process` with real processes. */
+#include "worker/runtime/runtime.h"
+
+#include "lib/base/fs.h"
+#include "lib/base/id.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/work.h"
+#include "tests/unit/unit.h"
+#include "worker/runtime/control.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEADLINE_S = 20 };
+
+struct bed {
+	struct loop *loop;
+	struct runtime *r;
+	char root[64], init[512], attempts[128], attempt[ID_MAX];
+	char ctl[256], secrets[256], work[256], out[256];
+	struct runtime_spec spec;
+	struct runtime_ref ref;
+	/* results */
+	int calls;
+	struct err err;
+	struct runtime_about about;
+	struct runtime_status status;
+	struct runtime_found found[8];
+	size_t n_found;
+};
+
+static const char *const true_argv[] = { "true", NULL };
+
+static void make_runtime(struct bed *b)
+{
+	const struct runtime_process_config c = {
+		.init = b->init, .attempts = b->attempts, .install = "ins_test"
+	};
+	struct err e;
+
+	assert_int_equal(runtime_process_new(b->loop, &c, &b->r, &e), 0);
+	assert_string_equal(runtime_name(b->r), "process");
+}
+
+static void make_folders(struct bed *b)
+{
+	struct err e;
+
+	(void)id_new(b->attempt, "att", &clock_real);
+	assert_true(str_print(b->ctl, sizeof b->ctl, "%s/%s/ctl", b->attempts, b->attempt));
+	assert_true(str_print(b->secrets, sizeof b->secrets, "%s/%s/sec", b->attempts, b->attempt));
+	assert_true(str_print(b->work, sizeof b->work, "%s/%s/work", b->attempts, b->attempt));
+	assert_true(str_print(b->out, sizeof b->out, "%s/%s/out", b->attempts, b->attempt));
+	assert_int_equal(fs_mkdirs(b->work, 0755, &e), 0);
+	assert_int_equal(fs_mkdirs(b->out, 0755, &e), 0);
+	b->spec = (struct runtime_spec){ .attempt = b->attempt,
+		.step = "stp_1",
+		.epoch = 3,
+		.argv = true_argv,
+		.ctl = b->ctl,
+		.secrets_dir = b->secrets,
+		.work = b->work,
+		.out = b->out,
+		.grace_s = 5 };
+	b->ref = (struct runtime_ref){ b->attempt, b->ctl, b->secrets };
+}
+
+static struct bed *bed_new(void)
+{
+	struct bed *b = calloc(1, sizeof *b);
+	struct err e;
+
+	assert_non_null(b);
+	ssize_t n = readlink("/proc/self/exe", b->init, sizeof b->init - 32);
+	assert_true(n > 0);
+	b->init[n] = '\0';
+	assert_true(str_print(strrchr(b->init, '/') + 1, 20, "tidemill-init"));
+	(void)str_print(b->root, sizeof b->root, "/tmp/runtime-test-XXXXXX");
+	assert_non_null(mkdtemp(b->root));
+	assert_int_equal(chmod(b->root, 0755), 0);
+	(void)str_print(b->attempts, sizeof b->attempts, "%s/attempts", b->root);
+	assert_int_equal(fs_mkdirs(b->attempts, 0755, &e), 0);
+	b->loop = loop_new();
+	make_runtime(b);
+	make_folders(b);
+	return b;
+}
+
+static void on_done(void *arg, const struct err *e)
+{
+	struct bed *b = arg;
+
+	b->err = *e;
+	b->calls++;
+}
+
+static void on_started(void *arg, const struct runtime_started *s, const struct err *e)
+{
+	(void)s;
+	on_done(arg, e);
+}
+
+static void on_status(void *arg, const struct runtime_status *s, const struct err *e)
+{
+	((struct bed *)arg)->status = *s;
+	on_done(arg, e);
+}
+
+static void on_about(void *arg, const struct runtime_about *about)
+{
+	struct bed *b = arg;
+
+	b->about = *about;
+	b->calls++;
+}
+
+static void on_list(void *arg, const struct runtime_found *found, size_t n, const struct err *e)
+{
+	struct bed *b = arg;
+
+	b->n_found = n;
+	for (size_t i = 0; i < n && i < 8; i++)
+		b->found[i] = found[i];
+	on_done(arg, e);
+}
+
+/* Runs the loop until one more call has completed. */
+static enum err_code await(struct bed *b)
+{
+	int64_t end = clock_elapsed(&clock_real) + DEADLINE_S * CLOCK_SECOND;
+	int before = b->calls;
+
+	while (b->calls == before) {
+		assert_true(clock_elapsed(&clock_real) < end);
+		loop_step(b->loop, true);
+	}
+	assert_int_equal(b->calls, before + 1);
+	return b->err.code;
+}
+
+static enum err_code start(struct bed *b)
+{
+	int before = b->calls;
+
+	runtime_start(b->r, &b->spec, NULL, on_started, b);
+	assert_int_equal(b->calls, before);
+	return await(b);
+}
+
+static void poll_until(struct bed *b, enum runtime_state state)
+{
+	int64_t end = clock_elapsed(&clock_real) + DEADLINE_S * CLOCK_SECOND;
+
+	do {
+		assert_true(clock_elapsed(&clock_real) < end);
+		runtime_poll(b->r, &b->ref, on_status, b);
+		assert_int_equal(await(b), ERR_OK);
+	} while (b->status.state != state);
+}
+
+static enum err_code stop(struct bed *b, enum runtime_stop how)
+{
+	runtime_stop(b->r, &b->ref, how, on_done, b);
+	return await(b);
+}
+
+static void bed_free(struct bed *b)
+{
+	struct err e;
+
+	runtime_remove(b->r, &b->ref, on_done, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(access(b->secrets, F_OK), -1);
+	runtime_free(b->r);
+	loop_free(b->loop);
+	assert_int_equal(fs_remove_tree(b->root, &e), 0);
+	free(b);
+}
+
+static void await_file(struct bed *b, const char *name)
+{
+	int64_t end = clock_elapsed(&clock_real) + DEADLINE_S * CLOCK_SECOND;
+	char path[300];
+
+	assert_true(str_print(path, sizeof path, "%s/%s", b->work, name));
+	while (access(path, F_OK) < 0)
+		assert_true(clock_elapsed(&clock_real) < end);
+}
+
+static void sh(struct bed *b, const char *script)
+{
+	static const char *argv[4];
+
+	argv[0] = "sh";
+	argv[1] = "-c";
+	argv[2] = script;
+	argv[3] = NULL;
+	b->spec.argv = argv;
+}
+
+static void read_spool(struct bed *b, struct buf *out)
+{
+	char path[300];
+	struct err e;
+
+	assert_true(str_print(path, sizeof path, "%s/spool", b->ctl));
+	buf_init(out, 1 << 20);
+	assert_int_equal(fs_read(path, out, &e), 0);
+}
+
+static void expect_output(struct bed *b, const char *text)
+{
+	struct buf spool;
+
+	read_spool(b, &spool);
+	assert_true(str_find(buf_str(&spool), str_c(text)) >= 0);
+	buf_done(&spool);
+}
+
+static void expect_invalid(struct runtime_spec *s, const char *field)
+{
+	struct err e;
+
+	assert_int_equal(runtime_spec_check(s, &e), -1);
+	assert_int_equal(e.code, ERR_INVALID);
+	assert_string_equal(e.field, field);
+}
+
+void test_runtime__a_spec_is_checked(void **state)
+{
+	static const char *const no_equals[] = { "A", NULL };
+	static const char *many[RUNTIME_ARGV_MAX + 2];
+	const struct runtime_secret env = { "env", STR("x") }, up = { "../x", STR("x") };
+	const struct runtime_mount relative = { "a/b", "/c", true };
+	const struct runtime_spec good = { .attempt = "att_1",
+		.step = "stp_1",
+		.argv = true_argv,
+		.ctl = "/a/ctl",
+		.secrets_dir = "/a/s",
+		.work = "/a/w",
+		.out = "/a/o" };
+	struct runtime_spec s = good;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(runtime_spec_check(&s, &e), 0);
+	s.attempt = "a/b", expect_invalid(&s, "/attempt"), s = good;
+	s.step = NULL, expect_invalid(&s, "/step"), s = good;
+	s.argv = many, expect_invalid(&s, "/argv");
+	for (size_t i = 0; i < RUNTIME_ARGV_MAX; i++)
+		many[i] = "x";
+	assert_int_equal(runtime_spec_check(&s, &e), 0);
+	many[RUNTIME_ARGV_MAX] = "x", expect_invalid(&s, "/argv"), s = good;
+	s.env = no_equals, expect_invalid(&s, "/env"), s = good;
+	s.secret_env = no_equals, expect_invalid(&s, "/secret_env"), s = good;
+	s.ctl = "rel", expect_invalid(&s, "/ctl"), s = good;
+	s.work = "/a/../b", expect_invalid(&s, "/work"), s = good;
+	s.out = "/a\n", expect_invalid(&s, "/out"), s = good;
+	s.secrets = &env, s.n_secrets = 1, expect_invalid(&s, "/secrets");
+	s.secrets = &up, expect_invalid(&s, "/secrets"), s = good;
+	s.mounts = &relative, s.n_mounts = 1, expect_invalid(&s, "/mounts"), s = good;
+	s.cpus = -1, expect_invalid(&s, "/cpus"), s = good;
+	s.memory = 1000, expect_invalid(&s, "/memory"), s = good;
+	s.grace_s = -1, expect_invalid(&s, "/grace_s"), s = good;
+	s.rank = 65536, expect_invalid(&s, "/rank");
+}
+
+void test_runtime__process_runs_to_its_end(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	runtime_probe(b->r, on_about, b);
+	(void)await(b);
+	assert_true(b->about.ok);
+	sh(b, "echo out; pwd; exit 7");
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.end, RUNTIME_END_EXITED);
+	assert_int_equal(b->status.code, 7);
+	assert_int_equal(b->status.signo, 0);
+	assert_true(b->status.started_us > 0 && b->status.ended_us >= b->status.started_us);
+	assert_int_equal(b->status.stdout_bytes, (int64_t)strlen(b->work) + 5);
+	assert_false(b->status.stopped);
+	expect_output(b, b->work);
+	assert_int_equal(stop(b, RUNTIME_STOP_ASK), ERR_NOT_FOUND);
+	bed_free(b);
+}
+
+void test_runtime__process_is_never_root(void **state)
+{
+	const struct runtime_process_config root = {
+		.init = "/x", .attempts = "/x", .install = "x", .user = "root"
+	};
+	struct bed *b = bed_new();
+	struct runtime *r;
+	struct err e;
+
+	(void)state;
+	if (geteuid() == 0) {
+		assert_int_equal(runtime_process_new(b->loop, &root, &r, &e), -1);
+		assert_int_equal(e.code, ERR_INVALID);
+	}
+	sh(b, "test $(id -u) != 0 && touch \"$HOME/w\" && touch " /* work is the user's own */
+	      "../out/o && ! cat ../ctl/status && ! touch ../ctl/x && echo fine");
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	if (geteuid() == 0)
+		expect_output(b, "fine\n");
+	bed_free(b);
+}
+
+void test_runtime__process_environment_is_made(void **state)
+{
+	static const char *const env[] = { "A=1", "LANG=xx", "CUDA_VISIBLE_DEVICES=7", NULL };
+	static const char *const secret[] = { "PASSWORD=hunter2", NULL };
+	static const char *const gpus[] = { "GPU-a", "GPU-b", NULL };
+	const struct runtime_secret token = { "token", STR("tdm_jb_x") };
+	struct bed *b = bed_new();
+	struct stat st;
+	char path[300];
+
+	(void)state;
+	assert_int_equal(setenv("SHOULD_NOT", "leak", 1), 0);
+	b->spec.env = env;
+	b->spec.secret_env = secret;
+	b->spec.gpus = gpus;
+	b->spec.secrets = &token;
+	b->spec.n_secrets = 1;
+	sh(b, "echo $A-$LANG-$CUDA_VISIBLE_DEVICES-$PASSWORD-${SHOULD_NOT:-clean}-$(cat "
+	      "../sec/token)"
+	      "; cat ../sec/env; touch set; while :; do sleep 0.05; done");
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_RUNNING);
+	/* The first poll that saw it run has removed the secret environment from the disk. */
+	assert_true(str_print(path, sizeof path, "%s/env", b->secrets));
+	assert_int_equal(access(path, F_OK), -1);
+	assert_true(str_print(path, sizeof path, "%s/token", b->secrets));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400);
+	await_file(b, "set");
+	assert_int_equal(stop(b, RUNTIME_STOP_ASK), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	expect_output(b, "1-xx-GPU-a,GPU-b-hunter2-clean-tdm_jb_x\n");
+	struct buf spool;
+	read_spool(b, &spool);
+	if (geteuid() == 0)
+		assert_int_equal(str_find(buf_str(&spool), STR("PASSWORD=hunter2")), -1);
+	buf_done(&spool);
+	bed_free(b);
+}
+
+void test_runtime__process_is_stopped(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	sh(b, "trap 'echo bye; exit 4' TERM; touch set; while :; do sleep 0.05; done");
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_RUNNING);
+	await_file(b, "set");
+	assert_int_equal(stop(b, RUNTIME_STOP_ASK), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.code, 4);
+	assert_true(b->status.stopped);
+	bed_free(b);
+}
+
+void test_runtime__process_is_killed(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	sh(b, "trap '' TERM; while :; do sleep 0.05; done");
+	b->spec.grace_s = 3600;
+	assert_int_equal(start(b), ERR_OK);
+	assert_int_equal(stop(b, RUNTIME_STOP_ASK), ERR_OK);
+	assert_int_equal(stop(b, RUNTIME_STOP_KILL), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.end, RUNTIME_END_SIGNALED);
+	assert_int_equal(b->status.signo, SIGKILL);
+	assert_int_equal(b->status.code, -1);
+	bed_free(b);
+}
+
+void test_runtime__process_that_is_forced_is_lost(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	sh(b, "sleep 600");
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_RUNNING);
+	assert_int_equal(stop(b, RUNTIME_STOP_FORCE), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.end, RUNTIME_END_LOST);
+	assert_true(b->status.message[0] != '\0');
+	bed_free(b);
+}
+
+void test_runtime__process_command_is_missing(void **state)
+{
+	static const char *const argv[] = { "/no/such", NULL };
+	struct bed *b = bed_new();
+
+	(void)state;
+	b->spec.argv = argv;
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.end, RUNTIME_END_NOT_STARTED);
+	assert_string_equal(b->status.message, "command: No such file or directory");
+	bed_free(b);
+}
+
+void test_runtime__process_waits_at_the_barrier(void **state)
+{
+	struct bed *b = bed_new();
+	struct err e;
+
+	(void)state;
+	b->spec.barrier = true;
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_WAITING);
+	assert_int_equal(control_go(b->ctl, &e), 0);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.code, 0);
+	bed_free(b);
+}
+
+void test_runtime__process_is_found_by_the_next_worker(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	sh(b, "while [ ! -e go ]; do sleep 0.02; done; exit 9");
+	assert_int_equal(start(b), ERR_OK);
+	runtime_free(b->r); /* as when the worker ends */
+	make_runtime(b);
+	runtime_list(b->r, on_list, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(b->n_found, 1);
+	assert_string_equal(b->found[0].attempt, b->attempt);
+	assert_string_equal(b->found[0].step, "stp_1");
+	assert_string_equal(b->found[0].ctl, b->ctl);
+	assert_int_equal(b->found[0].epoch, 3);
+	poll_until(b, RUNTIME_RUNNING);
+	/* Starting it again finds it started; another epoch is refused. */
+	assert_int_equal(start(b), ERR_OK);
+	b->spec.epoch = 4;
+	assert_int_equal(start(b), ERR_CONFLICT);
+	int fd = open(b->work, O_RDONLY | O_DIRECTORY);
+	int go = openat(fd, "go", O_WRONLY | O_CREAT, 0644);
+	assert_true(go >= 0);
+	(void)close(go);
+	(void)close(fd);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(b->status.code, 9);
+	bed_free(b);
+}
+
+void test_runtime__nothing_is_gone(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	runtime_poll(b->r, &b->ref, on_status, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(b->status.state, RUNTIME_GONE);
+	assert_int_equal(stop(b, RUNTIME_STOP_KILL), ERR_NOT_FOUND);
+	runtime_list(b->r, on_list, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(b->n_found, 0);
+	bed_free(b);
+}
+
+void test_runtime__a_stop_meets_a_start(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	sh(b, "sleep 600");
+	runtime_start(b->r, &b->spec, NULL, on_started, b);
+	runtime_stop(b->r, &b->ref, RUNTIME_STOP_KILL, on_done, b);
+	(void)await(b);
+	assert_int_equal(b->err.code, ERR_OK);
+	(void)await(b);
+	assert_int_equal(b->err.code, ERR_CANCELLED);
+	bed_free(b);
+}
+
+void test_runtime__calls_end_with_the_runtime(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	runtime_start(b->r, &b->spec, NULL, on_started, b);
+	runtime_list(b->r, on_list, b);
+	runtime_poll(b->r, &b->ref, on_status, b);
+	runtime_free(b->r);
+	assert_int_equal(b->calls, 3);
+	while (work_pending(b->loop) != 0)
+		loop_step(b->loop, true);
+	make_runtime(b);
+	bed_free(b);
+}
+
+void test_runtime__missing_init_is_told(void **state)
+{
+	struct bed *b = bed_new();
+
+	(void)state;
+	runtime_free(b->r);
+	(void)str_print(b->init, sizeof b->init, "/no/such/init");
+	make_runtime(b);
+	runtime_probe(b->r, on_about, b);
+	(void)await(b);
+	assert_false(b->about.ok);
+	assert_int_equal(start(b), ERR_IO);
+	bed_free(b);
+}

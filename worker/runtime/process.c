@@ -1,0 +1,565 @@
+/*
+ * Attempts as plain processes. tidemill-init gets a session of its own and outlives us; what we
+ * know about it later comes from its control folder.
+ */
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/loop/child.h"
+#include "lib/loop/timer.h"
+#include "lib/loop/work.h"
+#include "worker/init/ctl.h"
+#include "worker/runtime/control.h"
+#include "worker/runtime/launch.h"
+#include "worker/runtime/rtcall.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 10, START_TRIES = 3000, END_TRIES = 1000 };
+
+struct process {
+	struct runtime head;
+	struct rtcalls calls;
+	char *init, *attempts, *install;
+	struct launch_user user;
+	struct kid *kids;
+};
+
+/* An init that we started and have not reaped. */
+struct kid {
+	struct process *p;
+	struct kid *next, *prev;
+	struct loop_child *child;
+	struct start *start; /* while a start waits for its first word */
+	size_t n;
+	char complaint[200]; /* what it said before it had its log */
+};
+
+struct start {
+	struct rtcall call;
+	struct process *p;
+	const struct runtime_spec *spec;
+	struct job *job;
+	struct kid *kid;
+	struct loop_timer look;
+	int tries;
+	bool cancelled;
+};
+
+struct ending {
+	struct rtcall call;
+	struct loop_timer look;
+	struct job *job;
+	int tries;
+};
+
+struct listing {
+	struct rtcall call;
+	struct job *job;
+};
+
+/* What runs on the work pool; its call may be gone when it comes back. */
+struct job {
+	struct rtcall *call; /* NULL: abandoned */
+	struct arena *a;
+	struct control_make make;
+	const char *attempts, *install, *secrets_dir;
+	struct runtime_found *found;
+	size_t n_found;
+	int rc;
+	struct err err;
+};
+
+/* Start: make the folders, start the init, wait for its first word. */
+static void process_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
+	runtime_started_cb *done, void *arg);
+static void start_on_made(void *arg);
+static void start_on_look(void *arg);
+/* Remove: end what runs, wait until it is gone, remove the secrets. */
+static void process_remove(
+	struct runtime *r, const struct runtime_ref *a, runtime_done_cb *done, void *arg);
+static void remove_on_look(void *arg);
+static void remove_on_removed(void *arg);
+/* List: read the records. */
+static void process_list(struct runtime *r, runtime_list_cb *done, void *arg);
+static void list_on_read(void *arg);
+
+static struct process *process_of(struct runtime *r)
+{
+	return (struct process *)(void *)r;
+}
+
+static struct job *job_new(struct rtcall *c)
+{
+	struct job *j = arena_new_of(c->a, struct job);
+
+	j->call = c;
+	j->a = c->a;
+	arena_hold(j->a);
+	return j;
+}
+
+/* The end of every job's callback. */
+static void job_drop(struct job *j)
+{
+	mem_free(j->found);
+	arena_drop(j->a);
+}
+
+static void job_abandon(struct job *j)
+{
+	if (j != NULL)
+		j->call = NULL;
+}
+
+static void nothing_to_abandon(struct rtcall *c)
+{
+	(void)c;
+}
+
+/* ---- probe, poll, stop ---------------------------------------------------------------------- */
+
+static void process_probe(struct runtime *r, runtime_about_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct rtcall *c = rtcall_new(&p->calls, sizeof *c, RTCALL_PROBE, nothing_to_abandon, arg);
+
+	c->fn.about = done;
+	c->about.ok = access(p->init, X_OK) == 0;
+	c->about.survives_daemon = c->about.gpus = true;
+	(void)str_print(c->about.version, sizeof c->about.version, "%s", TIDEMILL_VERSION);
+	if (c->about.ok)
+		(void)str_print(c->about.note, sizeof c->about.note,
+			"steps run as user %s (uid %u), without isolation or limits", p->user.name,
+			(unsigned)p->user.uid);
+	else
+		(void)str_print(
+			c->about.note, sizeof c->about.note, "%s cannot be executed", p->init);
+	rtcall_settle(c, NULL);
+}
+
+static void process_poll(
+	struct runtime *r, const struct runtime_ref *a, runtime_status_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct rtcall *c = rtcall_new(&p->calls, sizeof *c, RTCALL_POLL, nothing_to_abandon, arg);
+	struct err e;
+
+	c->fn.status = done;
+	rtcall_set_ref(c, a);
+	/* Held first: an init that ends in between has written its last word by then. */
+	bool held = control_held(a->ctl);
+	if (control_read(a->ctl, &c->status, NULL, &e) < 0) {
+		rtcall_settle(c, &e);
+		return;
+	}
+	bool alive = held || rtcall_find(&p->calls, RTCALL_START, a->attempt) != NULL;
+	if (!alive && c->status.state != RUNTIME_ENDED && c->status.state != RUNTIME_GONE)
+		control_lost(&c->status, "the process was killed, or the host restarted");
+	if (control_past_start(&c->status))
+		control_forget_env(a->secrets_dir);
+	rtcall_settle(c, NULL);
+}
+
+static const int signals[] = {
+	[RUNTIME_STOP_ASK] = SIGTERM,
+	[RUNTIME_STOP_KILL] = SIGQUIT,
+	[RUNTIME_STOP_FORCE] = SIGKILL,
+};
+
+static int stop_now(
+	struct process *p, const struct runtime_ref *a, enum runtime_stop how, struct err *e)
+{
+	struct rtcall *starting = rtcall_find(&p->calls, RTCALL_START, a->attempt);
+	struct runtime_status status;
+	struct control_init init;
+
+	if (starting != NULL) {
+		struct start *s = (struct start *)(void *)starting;
+		s->cancelled = true;
+		if (s->kid != NULL)
+			loop_child_kill(s->kid->child, signals[how]);
+		/* Without a kid an init of an earlier worker may still be there. */
+		if (s->kid != NULL || !control_held(a->ctl))
+			return 0;
+	}
+	if (control_read(a->ctl, &status, &init, e) < 0)
+		return -1;
+	if (!control_held(a->ctl) || (status.state == RUNTIME_ENDED && how != RUNTIME_STOP_FORCE))
+		return err_set(e, ERR_NOT_FOUND, "the attempt does not run");
+	if (how == RUNTIME_STOP_FORCE) {
+		control_kill(&init);
+		return 0;
+	}
+	return control_signal(&init, signals[how], e);
+}
+
+static void process_stop(struct runtime *r, const struct runtime_ref *a, enum runtime_stop how,
+	runtime_done_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct rtcall *c = rtcall_new(&p->calls, sizeof *c, RTCALL_STOP, nothing_to_abandon, arg);
+	struct err e;
+
+	c->fn.done = done;
+	rtcall_set_ref(c, a);
+	rtcall_settle(c, stop_now(p, a, how, &e) < 0 ? &e : NULL);
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+static void start_detach(struct start *s)
+{
+	loop_timer_cancel(&s->look);
+	if (s->kid != NULL)
+		s->kid->start = NULL;
+	s->kid = NULL;
+}
+
+static void start_abandon(struct rtcall *c)
+{
+	struct start *s = (struct start *)(void *)c;
+
+	job_abandon(s->job);
+	start_detach(s);
+}
+
+static void start_end(struct start *s, const struct err *e)
+{
+	start_detach(s);
+	s->call.started.blame =
+		e != NULL && e->code == ERR_INVALID ? RUNTIME_BLAME_SPEC : RUNTIME_BLAME_HOST;
+	rtcall_settle(&s->call, e);
+}
+
+static void start_run_make(void *arg)
+{
+	struct job *j = arg;
+
+	j->rc = control_make(&j->make, &j->err);
+}
+
+static void process_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
+	runtime_started_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct start *s = rtcall_new(&p->calls, sizeof *s, RTCALL_START, start_abandon, arg);
+	struct err e;
+
+	(void)note;
+	s->call.fn.started = done;
+	s->p = p;
+	loop_timer_init(&s->look, p->calls.loop, start_on_look, s);
+	if (runtime_spec_check(spec, &e) < 0) {
+		start_end(s, &e);
+		return;
+	}
+	if (rtcall_find(&p->calls, RTCALL_START, spec->attempt) != NULL) {
+		(void)err_set(&e, ERR_IN_PROGRESS, "the attempt is being started already");
+		start_end(s, &e);
+		return;
+	}
+	s->spec = rtcall_copy_spec(s->call.a, spec);
+	s->call.attempt = s->spec->attempt;
+	s->job = job_new(&s->call);
+	s->job->make = (struct control_make){ s->spec, "process",
+		arena_dup(s->call.a, str_c(p->install)), p->user.uid, p->user.gid };
+	if (work_submit(p->calls.loop, start_run_make, start_on_made, s->job, &e) < 0) {
+		job_drop(s->job);
+		s->job = NULL;
+		start_end(s, &e);
+	}
+}
+
+static void kid_on_stderr(void *arg, struct str bytes)
+{
+	struct kid *k = arg;
+	size_t room = sizeof k->complaint - 1 - k->n;
+	size_t n = bytes.n < room ? bytes.n : room;
+
+	memcpy(k->complaint + k->n, bytes.p, n);
+	k->n += n;
+}
+
+static void kid_unlink(struct kid *k)
+{
+	if (k->prev != NULL)
+		k->prev->next = k->next;
+	else
+		k->p->kids = k->next;
+	if (k->next != NULL)
+		k->next->prev = k->prev;
+	mem_free(k);
+}
+
+static void kid_on_done(void *arg, const struct loop_child_exit *x)
+{
+	struct kid *k = arg;
+	struct start *s = k->start;
+	struct runtime_status status;
+	struct err e;
+
+	(void)x;
+	k->complaint[strcspn(k->complaint, "\n")] = '\0';
+	if (s != NULL && control_read(s->spec->ctl, &status, NULL, &e) == 0 &&
+		status.state == RUNTIME_ENDED) {
+		start_end(s, NULL);
+	} else if (s != NULL) {
+		if (s->cancelled)
+			(void)err_set(&e, ERR_CANCELLED, "stopped before it began");
+		else
+			(void)err_set(&e, ERR_IO, "the init did not start: %s", k->complaint);
+		start_end(s, &e);
+	}
+	kid_unlink(k);
+}
+
+static int spawn(struct start *s, struct err *e)
+{
+	struct process *p = s->p;
+	const struct launch how = {
+		.init = p->init,
+		.spec = s->spec,
+		.ctl = s->spec->ctl,
+		.secrets = s->spec->secrets_dir,
+		.workdir = s->spec->work,
+		.as_user = geteuid() == 0,
+		.uid = p->user.uid,
+		.gid = p->user.gid,
+	};
+	struct kid *k = mem_new_of(struct kid);
+	struct loop_child_spec child = {
+		.argv = launch_argv(s->call.a, &how),
+		.env = launch_env(s->call.a, s->spec, p->user.name, s->spec->work, true),
+		.dir = "/",
+		.on_stderr = kid_on_stderr,
+		.on_done = kid_on_done,
+		.arg = k,
+	};
+
+	k->child = loop_child_spawn(p->calls.loop, &child, e);
+	if (k->child == NULL) {
+		mem_free(k);
+		return -1;
+	}
+	k->p = p;
+	k->start = s;
+	s->kid = k;
+	k->next = p->kids;
+	if (k->next != NULL)
+		k->next->prev = k;
+	p->kids = k;
+	return 0;
+}
+
+static void start_on_made(void *arg)
+{
+	struct job *j = arg;
+	struct start *s = (struct start *)(void *)j->call;
+	struct runtime_status status;
+	struct err e = j->err;
+	int rc = j->rc;
+
+	job_drop(j);
+	if (s == NULL)
+		return;
+	s->job = NULL;
+	if (rc == 0 && s->cancelled)
+		rc = err_set(&e, ERR_CANCELLED, "stopped before it began");
+	if (rc == 0)
+		rc = control_read(s->spec->ctl, &status, NULL, &e);
+	/* An earlier start of ours got as far as this; it is only waited for. */
+	bool before = rc == 0 && (status.state != RUNTIME_PREPARING || control_held(s->spec->ctl));
+	if (rc == 0 && !before)
+		rc = spawn(s, &e);
+	if (rc < 0)
+		start_end(s, &e);
+	else
+		loop_timer_every(&s->look, LOOK_MS);
+}
+
+static void start_on_look(void *arg)
+{
+	struct start *s = arg;
+	struct runtime_status status;
+	struct err e;
+
+	if (control_read(s->spec->ctl, &status, NULL, &e) < 0) {
+		start_end(s, &e);
+	} else if (status.state != RUNTIME_PREPARING) {
+		start_end(s, NULL);
+	} else if (++s->tries == START_TRIES) {
+		(void)err_set(&e, ERR_TIMEOUT, "the init has not answered within %d s",
+			START_TRIES * LOOK_MS / 1000);
+		if (s->kid != NULL)
+			loop_child_kill(s->kid->child, SIGKILL);
+		start_end(s, &e);
+	}
+}
+
+/* ---- list ----------------------------------------------------------------------------------- */
+
+static void list_abandon(struct rtcall *c)
+{
+	job_abandon(((struct listing *)(void *)c)->job);
+}
+
+static void list_run_read(void *arg)
+{
+	struct job *j = arg;
+
+	j->rc = control_list(j->attempts, "process", j->install, &j->found, &j->n_found, &j->err);
+}
+
+static void process_list(struct runtime *r, runtime_list_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct listing *l = rtcall_new(&p->calls, sizeof *l, RTCALL_LIST, list_abandon, arg);
+	struct err e;
+
+	l->call.fn.list = done;
+	l->job = job_new(&l->call);
+	l->job->attempts = arena_dup(l->call.a, str_c(p->attempts));
+	l->job->install = arena_dup(l->call.a, str_c(p->install));
+	if (work_submit(p->calls.loop, list_run_read, list_on_read, l->job, &e) < 0) {
+		job_drop(l->job);
+		rtcall_settle(&l->call, &e);
+	}
+}
+
+static void list_on_read(void *arg)
+{
+	struct job *j = arg;
+	struct rtcall *c = j->call;
+
+	if (c != NULL && j->rc == 0) {
+		c->found = arena_array_of(c->a, struct runtime_found, j->n_found + 1);
+		c->n_found = j->n_found;
+		for (size_t i = 0; i < j->n_found; i++)
+			c->found[i] = j->found[i];
+	}
+	if (c != NULL)
+		rtcall_settle(c, j->rc < 0 ? &j->err : NULL);
+	job_drop(j);
+}
+
+/* ---- remove --------------------------------------------------------------------------------- */
+
+static void remove_abandon(struct rtcall *c)
+{
+	struct ending *x = (struct ending *)(void *)c;
+
+	job_abandon(x->job);
+	loop_timer_cancel(&x->look);
+}
+
+static void process_remove(
+	struct runtime *r, const struct runtime_ref *a, runtime_done_cb *done, void *arg)
+{
+	struct process *p = process_of(r);
+	struct ending *x = rtcall_new(&p->calls, sizeof *x, RTCALL_REMOVE, remove_abandon, arg);
+	struct err none;
+
+	x->call.fn.done = done;
+	rtcall_set_ref(&x->call, a);
+	loop_timer_init(&x->look, p->calls.loop, remove_on_look, x);
+	if (stop_now(p, a, RUNTIME_STOP_FORCE, &none) < 0)
+		none.code = ERR_OK; /* nothing runs: so much the better */
+	loop_timer_set(&x->look, 0);
+}
+
+static void remove_run(void *arg)
+{
+	struct job *j = arg;
+
+	j->rc = j->secrets_dir != NULL ? fs_remove_tree(j->secrets_dir, &j->err) : 0;
+}
+
+static void remove_on_look(void *arg)
+{
+	struct ending *x = arg;
+	struct err e;
+
+	if (control_held(x->call.ref.ctl) ||
+		rtcall_find(x->call.all, RTCALL_START, x->call.attempt) != NULL) {
+		if (++x->tries < END_TRIES) {
+			loop_timer_set(&x->look, LOOK_MS);
+			return;
+		}
+		(void)err_set(&e, ERR_TIMEOUT, "the attempt does not end");
+		rtcall_settle(&x->call, &e);
+		return;
+	}
+	x->job = job_new(&x->call);
+	x->job->secrets_dir = x->call.ref.secrets_dir;
+	if (work_submit(x->call.all->loop, remove_run, remove_on_removed, x->job, &e) < 0) {
+		job_drop(x->job);
+		rtcall_settle(&x->call, &e);
+	}
+}
+
+static void remove_on_removed(void *arg)
+{
+	struct job *j = arg;
+
+	if (j->call != NULL)
+		rtcall_settle(j->call, j->rc < 0 ? &j->err : NULL);
+	job_drop(j);
+}
+
+/* ---- the runtime itself --------------------------------------------------------------------- */
+
+static const char *process_path(
+	const struct runtime *r, const struct runtime_spec *s, enum runtime_dir d)
+{
+	const char *const paths[RUNTIME_DIR_COUNT] = { s->work, s->in, s->out, s->secrets_dir };
+
+	(void)r;
+	return paths[d];
+}
+
+static void process_close(struct runtime *r)
+{
+	struct process *p = process_of(r);
+
+	rtcalls_cancel(&p->calls);
+	while (p->kids != NULL) {
+		struct kid *k = p->kids;
+		loop_child_forget(k->child);
+		kid_unlink(k);
+	}
+	mem_free(p->init);
+	mem_free(p->attempts);
+	mem_free(p->install);
+	mem_free(p);
+}
+
+static const struct runtime_ops ops = {
+	.name = "process",
+	.probe = process_probe,
+	.start = process_start,
+	.stop = process_stop,
+	.poll = process_poll,
+	.list = process_list,
+	.remove = process_remove,
+	.path = process_path,
+	.close = process_close,
+};
+
+int runtime_process_new(
+	struct loop *l, const struct runtime_process_config *c, struct runtime **ret, struct err *e)
+{
+	struct process *p = mem_new_of(struct process);
+
+	p->head.ops = &ops;
+	p->calls.loop = l;
+	if (launch_user(&p->user, c->user, e) < 0) {
+		mem_free(p);
+		return -1;
+	}
+	p->init = mem_dup(c->init);
+	p->attempts = mem_dup(c->attempts);
+	p->install = mem_dup(c->install);
+	*ret = &p->head;
+	return 0;
+}
