@@ -240,7 +240,7 @@ static ssize_t read_more(struct conn *c)
 
 	if (c->call != NULL && c->in.n == 0 && call_wants_body(c->call))
 		return read_body(c);
-	if (c->call != NULL && c->in.n >= IN_WAITING_MAX)
+	if (c->yielded || (c->call != NULL && c->in.n >= IN_WAITING_MAX))
 		return -1;
 	room = buf_room(&c->in, IN_ROOM);
 	if (room == NULL) {
@@ -291,7 +291,7 @@ static void on_kick(void *arg)
 {
 	struct conn *c = arg;
 
-	c->kicked = false;
+	c->kicked = c->yielded = false;
 	if (c->state == CONN_DEAD)
 		return;
 	conn_process(c);
@@ -361,6 +361,7 @@ static bool conn_step(struct conn *c, size_t *begun)
 			return false;
 		if (*begun == c->server->cfg.limits.pipelined) {
 			c->processing = false;
+			c->yielded = true;
 			conn_kick(c);
 			return false;
 		}
@@ -451,7 +452,7 @@ static void conn_end(struct conn *c)
 
 static bool wants_read(const struct conn *c)
 {
-	if (c->eof || c->closing)
+	if (c->eof || c->closing || c->yielded)
 		return false;
 	if (c->call == NULL || (c->in.n == 0 && call_wants_body(c->call)))
 		return true;

@@ -66,11 +66,12 @@ struct conn {
 	struct loop_timer timer; /* at the earlier of the two, or before */
 	int64_t in_due, out_due; /* on loop_now()'s clock; NEVER */
 	uint64_t window; /* bytes of body in the running window */
-	size_t requests, lingered, kicks;
+	size_t requests, lingered;
 	struct ip ip;
 	int fd;
 	enum conn_state state;
 	bool keep_alive, processing, kicked, eof, closing, read_wants_write;
+	bool yielded; /* pipelined requests wait for the next turn */
 };
 
 enum call_phase {
