@@ -249,7 +249,7 @@ static void conn_take_sync(struct conn *c, struct db_unit *u)
 	TAILQ_REMOVE(&c->sent, u, link);
 	c->nsent--;
 	if (u->resend && u->tries <= UNIT_TRIES && now < u->due) {
-		pool_unit_again(u, RESEND_MS << u->tries);
+		pool_unit_again(u, (unsigned)RESEND_MS << u->tries);
 		return;
 	}
 	while (i + 1 < DB_BUCKETS && (double)took > db_bucket_s[i] * 1e6)

@@ -45,10 +45,11 @@ static void put_default(struct conninfo *c, const char *word, const char *value)
 }
 
 /* The operator's own options come last, so that they win. */
-static void put_options(struct conninfo *c, const char *session)
+static int put_options(struct conninfo *c, const char *session, struct err *e)
 {
 	const char *theirs = conninfo_get(c, "options");
 	struct buf b;
+	bool fits;
 
 	buf_init(&b, LIST_MAX);
 	buf_addf(&b,
@@ -57,9 +58,11 @@ static void put_options(struct conninfo *c, const char *session)
 		session);
 	if (theirs != NULL)
 		buf_addf(&b, " %s", theirs);
-	if (!buf_failed(&b))
+	fits = !buf_failed(&b);
+	if (fits)
 		put(c, "options", buf_str(&b).p);
 	buf_done(&b);
+	return fits ? 0 : err_set(e, ERR_INVALID, "The database's options are too long");
 }
 
 int conninfo_parse(
@@ -85,8 +88,10 @@ int conninfo_parse(
 	put_default(c, "target_session_attrs", "primary");
 	put_default(c, "connect_timeout", "5");
 	put(c, "client_encoding", "UTF8");
-	put_options(c, session);
-	return 0;
+	if (put_options(c, session, e) == 0)
+		return 0;
+	conninfo_done(c);
+	return -1;
 }
 
 void conninfo_done(struct conninfo *c)
@@ -204,22 +209,18 @@ void conninfo_hosts_done(struct conninfo_hosts *h)
 
 PGconn *conninfo_connect_start(const struct conninfo *c, const struct conninfo_hosts *h)
 {
-	const char *words[CONNINFO_WORDS + 4], *values[CONNINFO_WORDS + 4];
-	size_t n = 0;
+	const char *words[CONNINFO_WORDS + 4] = { NULL }, *values[CONNINFO_WORDS + 4] = { NULL };
+	size_t n = c->n;
 
-	for (size_t i = 0; i < c->n; i++) {
-		bool replaced = h != NULL && (strcmp(c->words[i], "host") == 0 ||
-						     strcmp(c->words[i], "port") == 0);
-		if (replaced)
-			continue;
-		words[n] = c->words[i];
-		values[n++] = c->values[i];
+	memcpy(words, c->words, n * sizeof words[0]);
+	memcpy(values, c->values, n * sizeof values[0]);
+	if (h != NULL) { /* the last of equal words wins */
+		words[n] = "host";
+		values[n++] = h->ret_host;
+		words[n] = "hostaddr";
+		values[n++] = h->ret_addr;
+		words[n] = "port";
+		values[n] = h->ret_port;
 	}
-	if (h != NULL) {
-		words[n] = "host", values[n++] = h->ret_host;
-		words[n] = "hostaddr", values[n++] = h->ret_addr;
-		words[n] = "port", values[n++] = h->ret_port;
-	}
-	words[n] = values[n] = NULL;
 	return PQconnectStartParams(words, values, 0);
 }

@@ -70,7 +70,7 @@ struct db *db_new(struct loop *loop, const struct db_conf *conf)
 	db->depth = conf->depth > 0 ? conf->depth : DEPTH;
 	db->queue_max = conf->queue_max > 0 ? conf->queue_max : QUEUE_MAX;
 	db->deadline = conf->deadline > 0 ? conf->deadline : 5 * CLOCK_SECOND;
-	db->plans = mem_new(db->count + 1, sizeof *db->plans);
+	db->plans = mem_new(db->count + 1, sizeof(void *));
 	TAILQ_INIT(&db->done);
 	for (int i = 0; i < DB_LANE_COUNT; i++) {
 		struct lane *l = &db->lanes[i];
@@ -211,10 +211,10 @@ void pool_pump_soon(struct db *db)
 	post_finish(db);
 }
 
-void db_send(struct db_unit *u, enum db_lane id, db_cb *cb, void *arg)
+void db_send(struct db_unit *u, enum db_lane lane, db_cb *cb, void *arg)
 {
 	struct db *db = u->db;
-	struct lane *l = lane_of(db, id);
+	struct lane *l = lane_of(db, lane);
 
 	BUG_ON(u->state != UNIT_NEW);
 	u->lane = (enum db_lane)(l - db->lanes);

@@ -63,6 +63,7 @@ void test_ddl(struct test *t);
 void test_many(struct test *t);
 void test_deadline(struct test *t);
 void test_loss(struct test *t);
+void test_stall(struct test *t);
 void test_deadlock(struct test *t);
 void test_cancel(struct test *t);
 void test_dynamic(struct test *t);

@@ -171,6 +171,7 @@ static const struct {
 	{ "many", test_many },
 	{ "deadline", test_deadline },
 	{ "loss", test_loss },
+	{ "stall", test_stall },
 	{ "deadlock", test_deadlock },
 	{ "cancel", test_cancel },
 	{ "dynamic", test_dynamic },

@@ -3,6 +3,7 @@
 #include "tests/db_exercise/exercise.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 struct item {
@@ -121,7 +122,7 @@ void test_arrays(struct test *t)
 	static const bool b[] = { true, false }, hole[] = { false, true, false };
 	static const int64_t i[] = { -5, 6 }, z[] = { -62135596800000000, INT64_MAX, INT64_MIN };
 	static const int64_t d[] = { 20000 }, s[] = { 1, INT32_MIN };
-	const double f[] = { 1.5, NAN, -INFINITY };
+	const double f[] = { 1.5, nan(""), -HUGE_VAL };
 	static const struct str x[] = { { "one", 3 }, { NULL, 0 }, { "three", 5 } };
 	static const struct str y[] = { { "\0\1", 2 } }, j[] = { { "{\"a\":[1,null]}", 14 } };
 	struct db_unit *u = db_unit(t->db, NULL);
@@ -335,6 +336,32 @@ void test_loss(struct test *t)
 	db_stmt(u, X_ITEM_INSERT, DB_INT(400), DB_NULL);
 	CHECK(run_unit(t, u, DB_WRITE).code == ERR_OK);
 	CHECK(db_stats(other, DB_WRITE).losses == 1 && db_stats(other, DB_WRITE).connects == 2);
+	db_free(other);
+}
+
+/* A backend that has stopped is a connection that is dead, though the socket lives. */
+void test_stall(struct test *t)
+{
+	struct db *other = open_db(t, &(struct db_conf){ .conns = { 0, 1, 0, 0 },
+					      .statement_timeout = CLOCK_SECOND / 10 });
+	struct db_unit *u = db_unit(other, NULL);
+	struct call c;
+	pid_t pid;
+
+	db_stmt0(u, X_MY_PID);
+	c = run_unit(t, u, DB_WRITE);
+	CHECK(c.code == ERR_OK && c.value > 1);
+	pid = (pid_t)c.value;
+	CHECK(kill(pid, SIGSTOP) == 0);
+	u = db_unit(other, NULL);
+	db_stmt(u, X_ECHO, DB_INT(1));
+	c = run_unit(t, u, DB_WRITE);
+	CHECK(kill(pid, SIGCONT) == 0);
+	CHECK(c.code == ERR_DATABASE && c.fault.outcome_unknown);
+	u = db_unit(other, NULL);
+	db_stmt(u, X_ECHO, DB_INT(2));
+	c = run_unit(t, u, DB_READ); /* a lane without connections of its own */
+	CHECK(c.code == ERR_OK && c.value == 2 && db_stats(other, DB_WRITE).losses == 1);
 	db_free(other);
 }
 

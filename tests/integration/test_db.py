@@ -53,9 +53,13 @@ def schema(url):
 
 
 @pytest.mark.parametrize("scenario", ["values", "arrays", "units", "errors", "prepare", "ddl", "many", "deadline", "loss",
-                                      "deadlock", "cancel", "dynamic", "group", "listen"])
+                                      "stall", "deadlock", "cancel", "dynamic", "group", "listen"])
 def test_scenario(schema, scenario):
     print(exercise(schema, scenario))
+
+
+def test_host_names_are_looked_up(schema):
+    exercise(schema.replace("@127.0.0.1:", "@localhost:"), "units")
 
 
 def test_migrations_are_applied_once(url):
