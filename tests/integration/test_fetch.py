@@ -181,6 +181,10 @@ def server():
     yield from run_server(httpd)
 
 
+class UnixHandler(Handler):
+    disable_nagle_algorithm = False
+
+
 class UnixServer(Server):
     address_family = socket.AF_UNIX
 
@@ -195,7 +199,7 @@ class UnixServer(Server):
 
 @pytest.fixture
 def unix_server(tmp_path):
-    yield from run_server(UnixServer(str(tmp_path / "s"), Handler))
+    yield from run_server(UnixServer(str(tmp_path / "s"), UnixHandler))
 
 
 def call_all(*args, timeout=60, env=None):

@@ -1,3 +1,5 @@
+#include "lib/vcs/cred.h"
+#include "lib/vcs/tree.h"
 #include "lib/vcs/url.h"
 #include "tests/unit/unit.h"
 
@@ -104,4 +106,66 @@ void test_vcs__paths(void **state)
 		if (vcs_path_check(str_c(bad[i]), &e) == 0)
 			fail_msg("accepted: %s", bad[i]);
 	}
+}
+
+void test_vcs__names_in_trees(void **state)
+{
+	static const char *const bad[] = { "", ".", "..", "a/b", ".git", ".GIT", ".Git", ".git.",
+		".git ", ".git. .", ".git:x", ".git......", "git~1", "GIT~1", ".g\xe2\x80\x8cit",
+		"\xef\xbb\xbf.git", ".git\xe2\x81\xaf", "a\nb", "\x1b[0m", "\x7f" };
+	static const char *const good[] = { ".gitignore", ".gi", "git", "git~2", ".git-x", ".git.x",
+		".github", "a b", "-x", "\xc3\xa9", "\xe2\x80\x8c", "...", ".gitmodules" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		if (tree_name_ok(str_c(bad[i])))
+			fail_msg("accepted: %s", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		if (!tree_name_ok(str_c(good[i])))
+			fail_msg("refused: %s", good[i]);
+	}
+	assert_false(tree_name_ok((struct str){ ".git\0", 5 }));
+}
+
+void test_vcs__links_in_trees(void **state)
+{
+	(void)state;
+	assert_true(tree_link_ok(STR("a"), 0));
+	assert_true(tree_link_ok(STR("a/b/./c/"), 0));
+	assert_true(tree_link_ok(STR("../../a"), 2));
+	assert_true(tree_link_ok(STR("./../a"), 1));
+	assert_true(tree_link_ok(STR(".."), 1));
+	assert_false(tree_link_ok(STR(".."), 0));
+	assert_false(tree_link_ok(STR("../../a"), 1));
+	assert_false(tree_link_ok(STR("a/../b"), 5)); /* a may itself be a link */
+	assert_false(tree_link_ok(STR("/a"), 5));
+	assert_false(tree_link_ok(STR(""), 5));
+	assert_false(tree_link_ok(STR("a\nb"), 5));
+}
+
+void test_vcs__known_hosts(void **state)
+{
+	static const char hosts[] = "# comment\n\n"
+				    "|1|hash|hash ssh-ed25519 AAEC/w==\n"
+				    "example.org,10.0.0.1 ssh-ed25519 AAEC/w== me@here\r\n"
+				    "[example.org]:2222 ssh-rsa /////w==\n"
+				    "short";
+	struct str key = STR("\0\1\2\xff"), other = STR("\xff\xff\xff\xff");
+	struct str known = STR(hosts);
+	struct vcs_url u;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(vcs_url_parse(STR("git@Example.org:r"), 0, &u, &e), 0);
+	assert_true(cred_known_host(known, &u, key));
+	assert_false(cred_known_host(known, &u, other));
+	assert_false(cred_known_host(known, &u, STR("\0\1\2")));
+	assert_false(cred_known_host(known, &u, STR("\0\1\2\xff\0")));
+	assert_false(cred_known_host(STR_NONE, &u, key));
+	assert_int_equal(vcs_url_parse(STR("ssh://git@example.org:2222/r"), 0, &u, &e), 0);
+	assert_true(cred_known_host(known, &u, other));
+	assert_false(cred_known_host(known, &u, key));
+	assert_int_equal(vcs_url_parse(STR("git@example.com:r"), 0, &u, &e), 0);
+	assert_false(cred_known_host(known, &u, key));
 }
