@@ -12,17 +12,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/json/json_write.h"
+#include "lib/vcs/confine.h"
 #include "lib/vcs/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -93,38 +91,33 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t n)
 	return (int)syscall(SYS_connect, fd, sa, n);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
+/* ---- before anything else ---------------------------------------------------------------------
+ */
 
-static void limit(int what, uint64_t n)
+/* Where this question makes us write: the cache, and the folder that the checkout appears in. */
+static int confine_to(const struct options *o, const char *checkout_dir, struct err *e)
 {
-	struct rlimit now, set = { n, n };
+	char parent[VCS_PATH_MAX + 1];
+	const char *writable[2], *slash;
+	size_t n = 0;
+	bool done;
 
-	if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max != RLIM_INFINITY &&
-		now.rlim_max < n)
-		set.rlim_cur = set.rlim_max = now.rlim_max;
-	(void)setrlimit((__rlimit_resource_t)what, &set);
-}
-
-static void confine(const struct options *o)
-{
-	uint64_t file =
-		o->limits.max_fetch > o->caps.max_file ? o->limits.max_fetch : o->caps.max_file;
-	struct itimerval wall = { .it_value = { .tv_sec = (time_t)o->time_s } };
-
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN); /* the write fails instead */
-	(void)umask(022);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	(void)prctl(PR_SET_DUMPABLE, 0);
-	limit(RLIMIT_AS, UINT64_C(2) << 30); /* what the sanitizers cannot live with */
-#endif
-	limit(RLIMIT_FSIZE, file + (UINT64_C(64) << 20)); /* and the pack's index */
-	limit(RLIMIT_CPU, o->time_s);
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_NOFILE, 1024);
-	(void)setitimer(ITIMER_REAL, &wall, NULL); /* should the parent be gone */
+	if (o->cache != NULL) {
+		if (fs_mkdirs(o->cache, 0700, e) < 0)
+			return -1;
+		writable[n++] = o->cache;
+	}
+	if (checkout_dir != NULL) {
+		slash = strrchr(checkout_dir, '/');
+		if (checkout_dir[0] != '/' || slash[1] == '\0' ||
+			!str_print(parent, sizeof parent, "%.*s",
+				slash == checkout_dir ? 1 : (int)(slash - checkout_dir),
+				checkout_dir))
+			return err_set(e, ERR_INVALID,
+				"the folder must be an absolute path without a slash at its end");
+		writable[n++] = parent;
+	}
+	return confine_files(writable, n, &done, e);
 }
 
 static int setup_git(const struct options *o, struct err *e)
@@ -415,6 +408,14 @@ static int set_option(struct options *o, int c, struct err *e)
 	}
 }
 
+/* A pack and its index, or a file of the tree. */
+static uint64_t max_file(const struct options *o)
+{
+	uint64_t pack = o->limits.max_fetch, file = o->caps.max_file;
+
+	return (pack > file ? pack : file) + (UINT64_C(64) << 20);
+}
+
 static unsigned port_of(const struct vcs_url *u)
 {
 	if (u->port != 0)
@@ -442,7 +443,7 @@ static int run(int argc, char **argv, struct buf *out, struct err *e)
 		if (v.argc < verbs[i].min || v.argc > verbs[i].max ||
 			strcmp(argv[optind], verbs[i].name) != 0)
 			continue;
-		confine(&o);
+		confine_process(max_file(&o), o.time_s);
 		struct arena *a = arena_new(1 << 20);
 		repo.cache = o.cache;
 		repo.limits = o.limits;
@@ -450,6 +451,8 @@ static int run(int argc, char **argv, struct buf *out, struct err *e)
 		guard.port = port_of(&repo.url);
 		if (rc == 0 && o.credentials)
 			rc = read_credentials(&repo, a, e);
+		if (rc == 0)
+			rc = confine_to(&o, verbs[i].run == do_checkout ? v.argv[1] : NULL, e);
 		if (rc == 0)
 			rc = setup_git(&o, e);
 		if (rc == 0)

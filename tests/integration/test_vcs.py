@@ -149,6 +149,13 @@ def test_a_checkout_is_exactly_the_tree(repo, tmp_path):
     assert local("checkout", repo, one, out, ok=False)["error"] == "conflict"
 
 
+def test_where_a_checkout_may_go(repo, tmp_path):
+    one, _ = one_two(repo)
+    for path in ("relative", str(tmp_path) + "/out/", "", "/" + "a" * 5000):
+        assert local("checkout", repo, one, path, ok=False)["error"] == "invalid", path
+    assert local("checkout", repo, one, tmp_path / "no" / "out", ok=False)["error"] == "io"
+
+
 def test_a_checkout_comes_whole_or_not_at_all(repo, tmp_path):
     one, _ = one_two(repo)
     out = tmp_path / "out"

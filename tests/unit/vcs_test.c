@@ -1,7 +1,16 @@
+#include "lib/base/str.h"
+#include "lib/vcs/confine.h"
 #include "lib/vcs/cred.h"
 #include "lib/vcs/tree.h"
 #include "lib/vcs/url.h"
 #include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const unsigned all = VCS_ALLOW_HTTP | VCS_ALLOW_LOCAL;
 
@@ -168,4 +177,53 @@ void test_vcs__known_hosts(void **state)
 	assert_false(cred_known_host(known, &u, key));
 	assert_int_equal(vcs_url_parse(STR("git@example.com:r"), 0, &u, &e), 0);
 	assert_false(cred_known_host(known, &u, key));
+}
+
+/* What a confined process finds: 0 when all is as it should be, else the number of the check. */
+static int confined(const char *inside, const char *outside)
+{
+	const char *const writable[] = { inside };
+	char path[64], name[] = "/bin/true", *const argv[] = { name, NULL };
+	bool done = false;
+	struct err e;
+
+	if (confine_files(writable, 1, &done, &e) < 0)
+		return 1;
+	if (!done)
+		return 0; /* a kernel without Landlock has nothing to show */
+	(void)str_print(path, sizeof path, "%s/new", inside);
+	if (open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0)
+		return 2;
+	(void)str_print(path, sizeof path, "%s/new", outside);
+	if (open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 || errno != EACCES)
+		return 3;
+	if (mkdir(path, 0700) == 0 || symlink("x", path) == 0 || rmdir(outside) == 0)
+		return 4;
+	if (open(outside, O_RDONLY | O_CLOEXEC) < 0)
+		return 5; /* reading is not confined */
+	execv(argv[0], argv);
+	return errno == EACCES ? 0 : 6;
+}
+
+void test_vcs__confined_to_its_folders(void **state)
+{
+	char inside[] = "/tmp/tidemill-in-XXXXXX", outside[] = "/tmp/tidemill-out-XXXXXX", path[64];
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(inside));
+	assert_non_null(mkdtemp(outside));
+	pid = fork();
+	if (pid == 0) {
+		confine_process(1 << 20, 60);
+		_exit(confined(inside, outside));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	(void)str_print(path, sizeof path, "%s/new", inside);
+	(void)unlink(path);
+	assert_int_equal(rmdir(inside), 0);
+	assert_int_equal(rmdir(outside), 0);
 }
