@@ -10,9 +10,9 @@
  * tell it what happened, and afterwards, outside of its callbacks, collect what is finished.
  *
  * A request leaves in complete(), which takes the handle out of libcurl, calls back, and frees.
- * Cancelling and resuming may be asked for inside libcurl's callbacks, where its handles must not
- * be touched: both are deferred to the end of the turn. f->pending counts such calls still to come,
- * so that a request which completed meanwhile is freed by the last of them.
+ * Starting, cancelling and resuming may be asked for inside libcurl's callbacks, where its handles
+ * must not be touched: they are deferred to the end of the turn. f->pending counts such calls still
+ * to come, so that a request which completed meanwhile is freed by the last of them.
  */
 
 #define SET(c, option, value) BUG_ON(curl_multi_setopt((c)->multi, (option), (value)) != CURLM_OK)
@@ -205,7 +205,7 @@ void fetch_client_free(struct fetch_client *c)
 /* ---- a request, in the order of its life ------------------------------------------------------
  */
 
-static void on_refused(void *arg);
+static void on_admitted(void *arg);
 
 struct fetch *fetch_start(
 	struct fetch_client *c, const struct fetch_request *q, fetch_done_cb *done, void *done_arg)
@@ -225,27 +225,30 @@ struct fetch *fetch_start(
 	if (f->next != NULL)
 		f->next->prev = f;
 	c->first = f;
-	if (request_setup(f, &f->e) < 0) {
-		f->pending++;
-		loop_defer(c->loop, on_refused, f);
-	} else {
-		BUG_ON(curl_multi_add_handle(c->multi, f->easy) != CURLM_OK);
-		f->in_multi = true;
-	}
+	f->refused = request_setup(f, &f->e) < 0;
+	f->pending++;
+	loop_defer(c->loop, on_admitted, f);
 	f->q.path = NULL; /* copied by libcurl by now */
 	memset(f->q.headers, 0, sizeof f->q.headers);
 	return f;
 }
 
-static void on_refused(void *arg)
+/* At the end of the turn, since we may have been asked from within one of libcurl's callbacks. */
+static void on_admitted(void *arg)
 {
 	struct fetch *f = arg;
 
 	f->pending--;
-	if (f->over)
+	if (f->over) {
 		fetch_release(f);
-	else if (!f->cancelled) /* else on_cancelled comes next */
+	} else if (f->cancelled) {
+		return; /* on_cancelled comes next */
+	} else if (f->refused) {
 		complete(f, &f->e);
+	} else {
+		BUG_ON(curl_multi_add_handle(f->client->multi, f->easy) != CURLM_OK);
+		f->in_multi = true;
+	}
 }
 
 static void on_cancelled(void *arg)

@@ -47,6 +47,7 @@ struct fetch {
 	uint64_t sent;
 	int64_t fd_start;
 	unsigned pending; /* deferred calls still to come */
+	bool refused; /* it cannot be sent: e says why */
 	bool in_multi; /* libcurl works on it */
 	bool head_done, cancelled, paused, resuming;
 	bool over; /* done has been called */

@@ -259,14 +259,20 @@ static int setup_url(struct fetch *f, struct err *e)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Zero would mean no limit. */
+static long to_ms(int64_t us)
+{
+	return us >= 1000 ? (long)(us / 1000) : 1;
+}
+
 static void setup_limits(struct fetch *f)
 {
 	const struct fetch_request *q = &f->q;
 	int64_t whole = q->timeout == 0 ? f->client->timeout : q->timeout;
 
-	SET(f, CURLOPT_CONNECTTIMEOUT_MS, (long)(f->client->connect_timeout / 1000));
+	SET(f, CURLOPT_CONNECTTIMEOUT_MS, to_ms(f->client->connect_timeout));
 	if (whole > 0)
-		SET(f, CURLOPT_TIMEOUT_MS, (long)(whole / 1000 > 0 ? whole / 1000 : 1));
+		SET(f, CURLOPT_TIMEOUT_MS, to_ms(whole));
 	if (q->idle_timeout > 0) {
 		SET(f, CURLOPT_LOW_SPEED_TIME, (long)((q->idle_timeout + 999999) / 1000000));
 		SET(f, CURLOPT_LOW_SPEED_LIMIT, (long)(q->min_rate != 0 ? q->min_rate : 1));

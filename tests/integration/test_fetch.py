@@ -365,6 +365,13 @@ def test_a_callback_may_end_the_request(server):
     assert (reply["error"], reply["pushes"]) == ("conflict", 3)
 
 
+def test_callbacks_may_start_requests(server):
+    replies = call_all("--base", server.url, "--path", "/big/100000", "--push", "--chain", "--repeat", 20)
+    assert [reply["received"] for reply in replies] == [100000] * 20
+    replies = call_all("--base", server.url, "--path", "/big/100000", "--push", "--chain", "--repeat", 5, "--push-limit", 2)
+    assert [reply["error"] for reply in replies] == ["conflict"] * 5
+
+
 def elapsed(*args):
     start = time.monotonic()
     return call(*args), time.monotonic() - start

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -457,6 +458,25 @@ def test_addresses_are_guarded_where_they_are_connected(repo, server, tmp_path):
     assert server.seen == []
     answer = remote(tmp_path, "--guard", "--allow-net", "127.0.0.0/8", "resolve", server.url + "/repo/.git", "main")
     assert answer["commit"] == two
+
+
+def test_certificates_are_checked(repo, server, tmp_path):
+    _, two = one_two(repo)
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                    key, "-out", cert, "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = f"https://localhost:{server.server_address[1]}/repo/.git"
+    assert ask("--cache", tmp_path / "cache", "resolve", url, "main", ok=False)["error"] in ("forbidden", "network")
+    assert ask("--cache", tmp_path / "cache", "--ca-file", cert, "resolve", url, "main")["commit"] == two
+    assert ask("--cache", tmp_path / "cache", "--ca-file", cert, "show", url, two, "new")["files"] == [["new", "n"]]
+    other = url.replace("localhost", "127.0.0.1")
+    assert ask("--cache", tmp_path / "cache", "--ca-file", cert, "resolve", other, "main", ok=False)["error"] != "ok"
+    answer = ask("--ca-file", tmp_path / "none", "resolve", url, "main", ok=False)
+    assert answer["error"] != "ok"
 
 
 @pytest.fixture

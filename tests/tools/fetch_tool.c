@@ -26,7 +26,7 @@ struct tool {
 	size_t n_headers;
 	uint64_t repeat, parallel, cancel_after_ms, pause_ms, push_limit, pull_total, pull_pause_ms;
 	const char *body_file, *out_file;
-	bool push, sync, free_early, problem;
+	bool push, sync, free_early, problem, chain;
 	uint64_t started, finished;
 };
 
@@ -152,6 +152,8 @@ static int on_push(void *arg, struct str bytes, struct err *e)
 
 	(void)bytes;
 	o->pushes++;
+	if (o->tool->chain && o->tool->started < o->tool->repeat)
+		start(o->tool); /* from within the library's callback */
 	if (o->tool->push_limit != 0 && o->pushes >= o->tool->push_limit)
 		return err_set(e, ERR_CONFLICT, "the tool has had enough");
 	if (o->tool->pause_ms != 0) {
@@ -286,7 +288,8 @@ enum opt {
 	CANCEL_MS,
 	SYNC,
 	FREE_EARLY,
-	PROBLEM
+	PROBLEM,
+	CHAIN
 };
 
 static const struct option options[] = { { "base", 1, NULL, BASE }, { "unix", 1, NULL, UNIX },
@@ -305,7 +308,7 @@ static const struct option options[] = { { "base", 1, NULL, BASE }, { "unix", 1,
 	{ "repeat", 1, NULL, REPEAT }, { "parallel", 1, NULL, PARALLEL },
 	{ "cancel-ms", 1, NULL, CANCEL_MS }, { "sync", 0, NULL, SYNC },
 	{ "free-early", 0, NULL, FREE_EARLY }, { "problem", 0, NULL, PROBLEM },
-	{ NULL, 0, NULL, 0 } };
+	{ "chain", 0, NULL, CHAIN }, { NULL, 0, NULL, 0 } };
 
 static void set_client_option(struct tool *t, int c)
 {
@@ -360,6 +363,7 @@ static void set_option(struct tool *t, int c)
 	case CANCEL_MS: t->cancel_after_ms = number(optarg); break;
 	case SYNC: t->sync = true; break;
 	case FREE_EARLY: t->free_early = true; break;
+	case CHAIN: t->chain = true; break;
 	case PROBLEM: t->problem = true; break;
 	default: set_client_option(t, c); break;
 	}

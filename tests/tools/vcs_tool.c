@@ -125,7 +125,8 @@ static const struct option options[] = { { "helper", 1, NULL, 'h' }, { "cache", 
 	{ "allow-local", 0, NULL, 'l' }, { "allow-http", 0, NULL, 'p' }, { "guard", 0, NULL, 'g' },
 	{ "allow-net", 1, NULL, 'n' }, { "timeout-ms", 1, NULL, 't' },
 	{ "cancel-ms", 1, NULL, 'x' }, { "max-files", 1, NULL, 'f' }, { "max-bytes", 1, NULL, 'b' },
-	{ "max-fetch", 1, NULL, 'F' }, { "credentials", 1, NULL, 'C' }, { NULL, 0, NULL, 0 } };
+	{ "max-fetch", 1, NULL, 'F' }, { "credentials", 1, NULL, 'C' }, { "ca-file", 1, NULL, 'A' },
+	{ NULL, 0, NULL, 0 } };
 
 static struct vcs_source source;
 static const char *nets[8];
@@ -146,6 +147,7 @@ static void set_option(int c)
 	case 'f': max_files = number(optarg); break;
 	case 'b': max_bytes = number(optarg); break;
 	case 'F': source.max_fetch = number(optarg); break;
+	case 'A': source.ca_file = optarg; break;
 	case 'C': source.credentials = str_c(optarg); break;
 	default: exit(2);
 	}
