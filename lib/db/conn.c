@@ -1,11 +1,12 @@
 /*
  * The pipeline of one connection.
  *
- * A unit is sent as its prepares, its statements and one sync. Prepares stand first, so that only a
- * failing prepare can keep another from being done: what later units of the pipeline rely on. For
- * each of these commands the server gives one result; libpq adds a NULL after each but the sync. A
- * failure turns the rest of the unit into PGRES_PIPELINE_ABORTED; the unit ends at its sync in any
- * case, and only then: an error may still come with the commit (deferred constraints).
+ * A unit is sent as its prepares, each with a sync of its own so that one that fails harms no
+ * other, then its statements and their sync. For each of these commands the server gives one
+ * result; libpq adds a NULL after each but the syncs. A failure turns the rest up to the sync into
+ * PGRES_PIPELINE_ABORTED; the unit ends at its sync in any case, and only then: an error may still
+ * come with the commit (deferred constraints). A unit that counts on a prepare which has failed
+ * before it finds no statement of that name (26000), and is sent again.
  */
 #include "lib/db/conn.h"
 
@@ -59,7 +60,7 @@ void conn_done(struct conn *c)
 bool conn_can_take(const struct conn *c)
 {
 	return c->link.state == LINK_UP && !c->retiring && !c->link.blocked &&
-	       c->nsent < c->lane->db->depth;
+	       c->nsent < c->lane->depth;
 }
 
 static void conn_on_up(void *arg)
@@ -85,7 +86,8 @@ static bool put_prepares(struct conn *c, struct db_unit *u)
 		if (!st->prepares)
 			continue;
 		if (PQsendPrepare(c->link.pg, st->name, table[st->id].text, st->nparams,
-			    table[st->id].types) != 1)
+			    table[st->id].types) != 1 ||
+			PQpipelineSync(c->link.pg) != 1)
 			return false;
 		c->prepared[st->id] = 1;
 		u->nprepares++;
@@ -167,7 +169,10 @@ static bool conn_take(struct conn *c, PGresult *res)
 	bool alive = true;
 
 	switch (PQresultStatus(res)) {
-	case PGRES_PIPELINE_SYNC: conn_take_sync(c, u); break;
+	case PGRES_PIPELINE_SYNC:
+		if (u->syncs++ == u->nprepares)
+			conn_take_sync(c, u);
+		break;
 	case PGRES_TUPLES_OK:
 	case PGRES_COMMAND_OK:
 		if (u->pos >= u->nprepares && stmt < u->nstmts) {
@@ -183,14 +188,16 @@ static bool conn_take(struct conn *c, PGresult *res)
 	return alive;
 }
 
-/* The prepares from number `pos` on have not been done. */
-static void unprepare(struct conn *c, const struct db_unit *u, size_t pos)
+/* The statement that prepare number `k` was for; the statement itself when k is past them. */
+static size_t statement_at(const struct db_unit *u, size_t pos)
 {
-	size_t k = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < u->nstmts; i++)
-		if (u->stmts[i].prepares && k++ >= pos)
-			c->prepared[u->stmts[i].id] = 0;
+	if (pos >= u->nprepares)
+		return pos - u->nprepares;
+	for (size_t k = 0; i < u->nstmts && (!u->stmts[i].prepares || k++ < pos);)
+		i++;
+	return i;
 }
 
 static const char *field_of(const PGresult *res, int code)
@@ -223,10 +230,14 @@ static bool conn_take_error(struct conn *c, struct db_unit *u, const PGresult *r
 		link_drop(&c->link, PQresultErrorMessage(res));
 		return false;
 	}
-	if (u->pos < u->nprepares)
-		unprepare(c, u, u->pos);
-	u->fault.statement = u->pos < u->nprepares ? 0 : u->pos - u->nprepares;
-	u->pos++;
+	size_t at = statement_at(u, u->pos);
+	bool preparing = u->pos++ < u->nprepares;
+	if (at < u->nstmts && u->stmts[at].id != UNIT_DYNAMIC &&
+		(preparing || strcmp(state, "26000") == 0))
+		c->prepared[u->stmts[at].id] = 0;
+	if (u->err.code != ERR_OK)
+		return true; /* what follows from the first */
+	u->fault.statement = at;
 	action = sqlstate_read(state, field_of(res, PG_DIAG_MESSAGE_PRIMARY), &u->err);
 	(void)str_print(u->fault.sqlstate, sizeof u->fault.sqlstate, "%s", state);
 	(void)str_print(u->fault.constraint, sizeof u->fault.constraint, "%s",
@@ -234,9 +245,9 @@ static bool conn_take_error(struct conn *c, struct db_unit *u, const PGresult *r
 	log_refusal(u, state, res);
 	if (action == SQLSTATE_RECONNECT && c->lane->read_only) /* a write in the wrong lane */
 		(void)err_set(&u->err, ERR_INTERNAL, "The database refused a statement");
-	else if (action == SQLSTATE_RECONNECT || action == SQLSTATE_PREPARE)
+	else if (action == SQLSTATE_RECONNECT || action == SQLSTATE_RENEW)
 		c->retiring = true;
-	u->resend = action == SQLSTATE_RESEND || action == SQLSTATE_PREPARE;
+	u->resend = action == SQLSTATE_RESEND || action == SQLSTATE_RENEW;
 	return true;
 }
 

@@ -87,6 +87,7 @@ int conninfo_parse(
 	put_default(c, "tcp_user_timeout", "20000");
 	put_default(c, "target_session_attrs", "primary");
 	put_default(c, "connect_timeout", "5");
+	put_default(c, "gssencmode", "disable"); /* its handshake may block */
 	put(c, "client_encoding", "UTF8");
 	if (put_options(c, session, e) == 0)
 		return 0;

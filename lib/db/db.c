@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { DEPTH = 32, QUEUE_MAX = 20000, GRACE_S = 5, LOCK_MS = 2000 };
+enum { DEPTH = 32, READ_DEPTH = 8, QUEUE_MAX = 20000, GRACE_S = 5, LOCK_MS = 2000 };
 
 const double db_bucket_s[DB_BUCKETS] = { .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5,
 	HUGE_VAL };
@@ -28,7 +28,9 @@ static struct lane *lane_of(struct db *db, enum db_lane id)
 }
 
 static const char *const lane_session[DB_LANE_COUNT] = {
-	[DB_READ] = "-c default_transaction_read_only=on",
+	/* All statements of a unit see one snapshot. */
+	[DB_READ] = "-c default_transaction_read_only=on "
+		    "-c default_transaction_isolation=repeatable\\ read",
 	[DB_WRITE] = "",
 	[DB_RELAXED] = "-c synchronous_commit=off",
 	[DB_BULK] = "",
@@ -36,7 +38,7 @@ static const char *const lane_session[DB_LANE_COUNT] = {
 
 static void lane_init(struct lane *l, struct db *db, const struct db_conf *conf, enum db_lane id)
 {
-	static const unsigned usual[DB_LANE_COUNT] = { 3, 1, 1, 1 };
+	static const unsigned usual[DB_LANE_COUNT] = { 3, 2, 1, 1 };
 	int64_t timeout = conf->statement_timeout > 0 ? conf->statement_timeout : 5 * CLOCK_SECOND;
 	bool chosen = false;
 	char session[256];
@@ -50,6 +52,8 @@ static void lane_init(struct lane *l, struct db *db, const struct db_conf *conf,
 	l->nconns = chosen ? conf->conns[id] : usual[id];
 	if (l->nconns == 0 && id == DB_WRITE)
 		l->nconns = 1;
+	/* Reads are kept short of company: a slow one holds up what stands behind it. */
+	l->depth = conf->depth > 0 ? conf->depth : l->read_only ? READ_DEPTH : DEPTH;
 	l->stall_us = timeout + GRACE_S * CLOCK_SECOND;
 	TAILQ_INIT(&l->waiting);
 	TAILQ_INIT(&l->delayed);
@@ -67,7 +71,6 @@ struct db *db_new(struct loop *loop, const struct db_conf *conf)
 	db->loop = loop;
 	db->table = conf->table;
 	db->count = conf->count;
-	db->depth = conf->depth > 0 ? conf->depth : DEPTH;
 	db->queue_max = conf->queue_max > 0 ? conf->queue_max : QUEUE_MAX;
 	db->deadline = conf->deadline > 0 ? conf->deadline : 5 * CLOCK_SECOND;
 	db->plans = mem_new(db->count + 1, sizeof(void *));
@@ -118,7 +121,7 @@ void db_free(struct db *db)
 {
 	if (db == NULL)
 		return;
-	db->closed = true;
+	db->closed = db->finishing = true; /* db_release() does the rest, and nothing after it */
 	for (int i = 0; i < DB_LANE_COUNT; i++) {
 		struct lane *l = &db->lanes[i];
 
@@ -364,15 +367,19 @@ static void db_finish(void *arg)
 {
 	struct db *db = arg;
 
+	if (db->closed)
+		return;
 	db->finishing = true;
 	complete_all(db);
-	if (db->pump_wanted && !db->closed) {
+	if (db->closed)
+		return;
+	if (db->pump_wanted) {
 		db->pump_wanted = false;
 		for (int i = 0; i < DB_LANE_COUNT; i++)
 			lane_pump(&db->lanes[i]);
 	}
 	db->finishing = db->finish_posted = false;
-	if (!TAILQ_EMPTY(&db->done) || (db->pump_wanted && !db->closed))
+	if (!TAILQ_EMPTY(&db->done) || db->pump_wanted)
 		post_finish(db);
 }
 

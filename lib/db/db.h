@@ -33,7 +33,7 @@ struct loop;
 struct pg_result;
 
 enum db_lane {
-	DB_READ, /* read-only sessions; repeated by itself after a connection loss */
+	DB_READ, /* read-only, one snapshot per unit; sent again after a connection loss */
 	DB_WRITE, /* durable: completes after the commit is flushed */
 	DB_RELAXED, /* synchronous_commit=off: heartbeats, samples, log chunks */
 	DB_BULK, /* maintenance and reports: long statement_timeout */
@@ -45,8 +45,8 @@ struct db_conf {
 	const char *name; /* application_name; NULL: "tidemill" */
 	const struct sql *table; /* e.g. sql_table, SQL_COUNT */
 	size_t count;
-	unsigned conns[DB_LANE_COUNT]; /* all 0: 3, 1, 1, 1. A lane with 0 uses DB_WRITE's */
-	unsigned depth; /* units in flight on one connection; 0: 32 */
+	unsigned conns[DB_LANE_COUNT]; /* all 0: 3, 2, 1, 1. A lane with 0 uses DB_WRITE's */
+	unsigned depth; /* units in flight on one connection; 0: 32, 8 for DB_READ */
 	size_t queue_max; /* units waiting in one lane before ERR_UNAVAILABLE; 0: 20000 */
 	int64_t deadline; /* µs that a unit may wait to be sent; 0: 5 s */
 	int64_t statement_timeout; /* µs, enforced by the server; 0: 5 s */

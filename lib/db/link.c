@@ -192,10 +192,11 @@ static void link_established(struct link *l)
 	(void)PQsetNoticeReceiver(l->pg, silence, NULL);
 	l->fd = loop_fd_new(l->loop, PQsocket(l->pg), LOOP_READ, link_on_ready, l);
 	l->state = LINK_UP;
+	if (l->failures > 1 || l->losses > 0)
+		log_info("database connection made again", LOG_S("for", l->label));
 	l->failures = 0;
 	l->connects++;
 	l->why[0] = '\0';
-	log_debug("database connection made", LOG_S("for", l->label));
 	l->ops->on_up(l->arg);
 }
 

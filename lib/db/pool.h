@@ -8,7 +8,7 @@ struct lane {
 	struct db *db;
 	struct conninfo info;
 	struct conn *conns;
-	unsigned nconns;
+	unsigned nconns, depth;
 	struct units waiting, delayed;
 	size_t nwaiting;
 	bool read_only; /* its units may be sent again after a connection loss */
@@ -21,7 +21,6 @@ struct db {
 	const struct sql *table;
 	size_t count;
 	struct lane lanes[DB_LANE_COUNT];
-	unsigned depth;
 	size_t queue_max;
 	int64_t deadline;
 	struct db_plan **plans; /* one list for each statement */

@@ -22,9 +22,9 @@ static const struct {
 	{ "55P03", ERR_UNAVAILABLE, SQLSTATE_FAIL, "Others are holding the same data; try again" },
 	{ "57014", ERR_TIMEOUT, SQLSTATE_FAIL, "The database took too long" },
 	{ "25006", ERR_DATABASE, SQLSTATE_RECONNECT, "The database takes no writes now" },
-	{ "26000", ERR_DATABASE, SQLSTATE_PREPARE, "The database session has been replaced" },
+	{ "26000", ERR_DATABASE, SQLSTATE_RESEND, "The database session has been replaced" },
 	/* After DDL: "cached plan must not change result type". */
-	{ "0A000", ERR_INTERNAL, SQLSTATE_PREPARE, "The database refused a statement" },
+	{ "0A000", ERR_INTERNAL, SQLSTATE_RENEW, "The database refused a statement" },
 	{ "53100", ERR_NO_SPACE, SQLSTATE_FAIL, "The database has no space left" },
 	{ "53", ERR_DATABASE, SQLSTATE_FAIL, "The database is short of resources" },
 	{ "57", ERR_DATABASE, SQLSTATE_RECONNECT, "The database is shutting down or starting" },

@@ -8,7 +8,7 @@
 enum sqlstate_action {
 	SQLSTATE_FAIL, /* the unit's own fault, or nothing to be done */
 	SQLSTATE_RESEND, /* lost against others: the same again may pass */
-	SQLSTATE_PREPARE, /* the session's prepared statements are out of date */
+	SQLSTATE_RENEW, /* may pass in a new session: the prepared statements are out of date */
 	SQLSTATE_RECONNECT /* this server cannot do the work now, another session may */
 };
 

@@ -162,7 +162,7 @@ void unit_reset(struct db_unit *u)
 {
 	rows_free(u);
 	u->rows = mem_new(u->nstmts + 1, sizeof *u->rows);
-	u->pos = u->nprepares = 0;
+	u->pos = u->nprepares = u->syncs = 0;
 	u->resend = false;
 	u->err = (struct err){ .code = ERR_OK };
 	u->fault = (struct db_fault){ .statement = 0 };

@@ -54,7 +54,7 @@ struct db_unit {
 	bool cancelled;
 	/* What has come back. */
 	struct db_rows *rows;
-	size_t nprepares, pos; /* results to come before the first statement's; results taken */
+	size_t nprepares, pos, syncs; /* prepares sent before; results and syncs taken */
 	struct err err;
 	struct db_fault fault;
 };

@@ -79,3 +79,7 @@ SELECT $1 AS b, $2 AS i, $3 AS f, $4 AS t, $5 AS y, $6 AS z, $7 AS j, $8 AS d, $
 -- name: big :one
 -- params: n int
 SELECT repeat('x', $1);
+
+-- name: isolation :one
+SELECT (current_setting('transaction_isolation') = 'repeatable read'
+        AND current_setting('transaction_read_only') = 'on')::int;

@@ -168,6 +168,8 @@ void test_units(struct test *t)
 	one = run_unit(t, u, DB_WRITE);
 	CHECK(one.code == ERR_NOT_FOUND && one.calls == 1);
 	CHECK(count_items(t, 150, 150) == 0);
+	one = call_args(t, DB_READ, X_ISOLATION, NULL, 0);
+	CHECK(one.code == ERR_OK && one.value == 1);
 	one = call_of(t, DB_WRITE, X_ITEM_INSERT, DB_INT(150), DB_NULL);
 	CHECK(one.code == ERR_OK && one.affected == 1);
 	u = db_unit(t->db, t->arena);
@@ -201,10 +203,11 @@ void test_errors(struct test *t)
 /* A prepare that fails must not leave later units of the pipeline without their statements. */
 void test_prepare(struct test *t)
 {
+	struct db *one = open_db(t, &(struct db_conf){ .conns = { 0, 1, 0, 0 } });
 	struct call c[6] = { { .calls = 0 } };
 
 	for (int k = 0; k < 6; k++) {
-		struct db_unit *u = db_unit(t->db, NULL);
+		struct db_unit *u = db_unit(one, NULL);
 
 		if (k % 2 == 0) {
 			db_stmt0(u, X_BROKEN);
@@ -219,6 +222,8 @@ void test_prepare(struct test *t)
 		CHECK(c[k].code == (k % 2 == 0 ? ERR_INTERNAL : ERR_OK));
 		CHECK(k % 2 == 0 || c[k].value == k);
 	}
+	CHECK(db_stats(one, DB_WRITE).resent <= 4 && db_stats(one, DB_WRITE).losses == 0);
+	db_free(one);
 }
 
 void test_ddl(struct test *t)
@@ -389,12 +394,41 @@ void test_deadlock(struct test *t)
 	db_free(two);
 }
 
+struct again {
+	struct db *db;
+	struct call first, second;
+};
+
+static void on_again(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct again *a = arg;
+	struct db_unit *u = db_unit(a->db, NULL);
+
+	on_call(&a->first, rows, e);
+	db_stmt(u, X_ECHO, DB_INT(1));
+	db_send(u, DB_READ, on_call, &a->second);
+}
+
+/* Who sends from a callback of a pool that is closing gets an answer too. */
+static void send_while_closing(struct test *t)
+{
+	struct again a = { .db = open_db(t, &(struct db_conf){ .name = "closing" }) };
+	struct db_unit *u = db_unit(a.db, NULL);
+
+	db_stmt(u, X_ECHO, DB_INT(1));
+	db_send(u, DB_READ, on_again, &a);
+	db_free(a.db);
+	await(t, &a.second.calls, 1);
+	CHECK(a.first.code == ERR_CANCELLED && a.second.code == ERR_CANCELLED);
+}
+
 void test_cancel(struct test *t)
 {
 	struct db *away = open_db(t, &(struct db_conf){ .conninfo = "host=localhost port=1" });
 	struct call c[3] = { { .calls = 0 } }, sent = { .calls = 0 };
 	struct db_unit *u[3], *s;
 
+	send_while_closing(t);
 	for (int k = 0; k < 3; k++) {
 		u[k] = db_unit(away, t->arena);
 		db_stmt(u[k], X_ECHO, DB_INT(k));
