@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,12 @@
  * files, half a pack), and drop references that are gone from the remote before new ones are
  * written, since a branch "a" would stand in the way of "a/b". Revisions are resolved from what the
  * remote says now, never from the cache.
+ *
+ * Each fetch adds a pack, and libgit2 does not repack: past PACKS_MAX, or when its objects turn out
+ * to be damaged, the cache is made anew, unless somebody else reads from it just then.
  */
+
+enum { PACKS_MAX = 64 };
 
 static enum err_code code_of(const struct repo *r, int rc, int class)
 {
@@ -81,16 +87,16 @@ static int open_local(struct repo *r, struct err *e)
 	return rc < 0 ? repo_fail(r, rc, "open the local repository", e) : 0;
 }
 
-static int lock_take(struct repo *r, struct err *e)
+static int lock_take(const char *path, int how, struct err *e)
 {
-	int fd = open(r->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
-		return err_errno(e, "open", r->lock);
-	while (flock(fd, LOCK_EX) < 0) {
+		return err_errno(e, "open", path);
+	while (flock(fd, how) < 0) {
 		if (errno == EINTR)
 			continue;
-		(void)err_errno(e, "lock", r->lock);
+		(void)err_errno(e, "lock", path);
 		(void)close(fd);
 		return -1;
 	}
@@ -106,7 +112,8 @@ static int cache_paths(struct repo *r, struct err *e)
 		return repo_fail(r, -1, "name the cache", e);
 	git_oid_tostr(hex, sizeof hex, &key);
 	if (!str_print(r->path, sizeof r->path, "%s/%s.git", r->cache, hex) ||
-		!str_print(r->lock, sizeof r->lock, "%s/%s.lock", r->cache, hex))
+		!str_print(r->lock, sizeof r->lock, "%s/%s.lock", r->cache, hex) ||
+		!str_print(r->used, sizeof r->used, "%s/%s.used", r->cache, hex))
 		return err_set(e, ERR_INVALID, "the path of the cache is too long");
 	return fs_mkdirs(r->cache, 0700, e);
 }
@@ -120,6 +127,11 @@ int repo_open(struct repo *r, struct err *e)
 		return 0;
 	if (cache_paths(r, e) < 0)
 		return -1;
+	r->use = lock_take(r->used, LOCK_SH, e);
+	if (r->use < 0) {
+		r->use = 0;
+		return -1;
+	}
 	if (git_repository_open_bare(&r->git, r->path) < 0)
 		r->git = NULL; /* made by the first fetch */
 	return 0;
@@ -129,6 +141,9 @@ void repo_close(struct repo *r)
 {
 	git_repository_free(r->git);
 	r->git = NULL;
+	if (r->use > 0)
+		(void)close(r->use);
+	r->use = 0;
 }
 
 static int on_progress(const git_indexer_progress *p, void *payload)
@@ -175,25 +190,55 @@ static int connect_remote(struct repo *r, git_remote **ret, struct err *e)
 
 /* ---- fetch --------------------------------------------------------------------------------- */
 
+struct sweeping {
+	int dir;
+	unsigned packs;
+};
+
 static int sweep_one(void *arg, const char *path, int64_t size, struct err *e)
 {
-	const int *dir = arg;
+	struct sweeping *s = arg;
 	struct str p = str_c(path);
 
 	(void)size, (void)e;
 	if (str_ends(p, STR(".lock")) || str_find(p, STR("pack/pack_git2_")) >= 0)
-		(void)unlinkat(*dir, path, 0);
+		(void)unlinkat(s->dir, path, 0);
+	else if (str_ends(p, STR(".pack")))
+		s->packs++;
 	return 0;
 }
 
-static int sweep(struct repo *r, struct err *e)
+static int sweep(struct repo *r, unsigned *ret_packs, struct err *e)
 {
-	int dir = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct sweeping s = { open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0 };
 
-	if (dir < 0)
+	if (s.dir < 0)
 		return err_errno(e, "open", r->path);
-	int rc = fs_walk(r->path, sweep_one, NULL, &dir, e);
-	(void)close(dir);
+	int rc = fs_walk(r->path, sweep_one, NULL, &s, e);
+	(void)close(s.dir);
+	if (rc == 0)
+		*ret_packs = s.packs;
+	return rc;
+}
+
+/* Away with the cache, unless it is in use; the rename makes that whole or not at all. */
+static int forget_cache(struct repo *r, struct err *e)
+{
+	char old[sizeof r->path + 8];
+	int rc = 0;
+
+	if (flock(r->use, LOCK_EX | LOCK_NB) == 0) {
+		git_repository_free(r->git);
+		r->git = NULL;
+		(void)str_print(old, sizeof old, "%s.old", r->path);
+		rc = fs_remove_tree(old, e);
+		if (rc == 0 && rename(r->path, old) < 0)
+			rc = err_errno(e, "rename", r->path);
+		if (rc == 0)
+			rc = fs_remove_tree(old, e);
+	}
+	if (flock(r->use, LOCK_SH) < 0 && rc == 0)
+		rc = err_errno(e, "lock", r->used);
 	return rc;
 }
 
@@ -253,12 +298,12 @@ static int download(struct repo *r, git_remote *remote, struct err *e)
 	return rc < 0 ? repo_fail(r, rc, "fetch", e) : 0;
 }
 
-static int fetch_locked(struct repo *r, struct err *e)
+static int fetch_once(struct repo *r, struct err *e)
 {
 	git_remote *remote = NULL;
 	int rc;
 
-	if (make_cache(r, e) < 0 || sweep(r, e) < 0)
+	if (make_cache(r, e) < 0)
 		return -1;
 	r->cred.tries = 0;
 	if (connect_remote(r, &remote, e) < 0)
@@ -267,6 +312,21 @@ static int fetch_locked(struct repo *r, struct err *e)
 	(void)git_remote_disconnect(remote);
 	git_remote_free(remote);
 	return rc;
+}
+
+static int fetch_locked(struct repo *r, struct err *e)
+{
+	unsigned packs = 0;
+
+	if (make_cache(r, e) < 0 || sweep(r, &packs, e) < 0)
+		return -1;
+	if (packs > PACKS_MAX && forget_cache(r, e) < 0)
+		return -1;
+	if (fetch_once(r, e) == 0)
+		return 0;
+	if (e->code != ERR_CORRUPT || forget_cache(r, e) < 0 || r->git != NULL)
+		return -1;
+	return fetch_once(r, e);
 }
 
 static bool has_commit(struct repo *r, const git_oid *id, size_t hex)
@@ -288,7 +348,7 @@ static int bring(struct repo *r, const git_oid *id, size_t hex, struct err *e)
 		return 0;
 	if (r->cache == NULL)
 		return err_set(e, ERR_INVALID, "a cache is needed to look for a commit");
-	lock = lock_take(r, e);
+	lock = lock_take(r->lock, LOCK_EX, e);
 	if (lock < 0)
 		return -1;
 	/* Somebody else may have fetched it while we waited. */

@@ -22,7 +22,8 @@ struct repo {
 	struct cred cred;
 	git_repository *git; /* NULL: remote and not cached yet */
 	bool too_large;
-	char path[4096], lock[4096];
+	char path[1100], lock[1100], used[1100]; /* of the cache */
+	int use; /* a shared lock on the cache while it is read; 0: none */
 };
 
 /* r->url, cache, limits and cred are set by the caller; *r stays where it is. */

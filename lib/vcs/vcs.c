@@ -149,6 +149,9 @@ static struct vcs_op *op_start(struct vcs_op *op, const struct vcs_source *s, vo
 		.on_stderr = on_complaint,
 		.on_done = on_exit_of_child,
 		.arg = op,
+		.as_user = s->as_user,
+		.uid = s->uid,
+		.gid = s->gid,
 		.deadline_ms = op->timeout / 1000 > 0 ? op->timeout / 1000 : 1,
 	};
 

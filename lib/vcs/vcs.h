@@ -14,6 +14,8 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
+#include <sys/types.h>
+
 struct loop;
 struct vcs_op;
 
@@ -30,6 +32,9 @@ struct vcs_source {
 		*allow_nets; /* … and to these ("10.2.0.0/16"); NULL-terminated, or NULL */
 	int64_t timeout; /* microseconds, default 10 minutes */
 	uint64_t max_fetch; /* bytes received in one fetch, default 2 GiB */
+	bool as_user; /* run the program as uid and gid, which then need the cache and the target */
+	uid_t uid;
+	gid_t gid;
 };
 
 struct vcs_file {

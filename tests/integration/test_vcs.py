@@ -1,12 +1,15 @@
 """lib/vcs and tidemill-git against real repositories made with the git CLI, in place, over smart HTTP and against a server
 that never answers."""
 import base64
+import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -401,6 +404,27 @@ def test_what_a_killed_fetch_left_is_swept(repo, server, tmp_path):
     assert not (cache / "objects" / "pack" / "pack_git2_deadbeef").exists()
 
 
+def test_a_cache_of_many_packs_is_made_anew(repo, server, tmp_path):
+    one, two = one_two(repo)
+    url = server.url + "/repo/.git"
+    remote(tmp_path, "show", url, one, "tidemill.yaml")
+    cache, = (tmp_path / "cache").glob("*.git")
+    packs = cache / "objects" / "pack"
+    for i in range(70):
+        (packs / f"pack-{i:040x}.pack").write_bytes(b"")
+    used, = (tmp_path / "cache").glob("*.used")
+    new = commit_tree(repo, [("100644", "n", b"1")])
+    with open(used) as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        assert remote(tmp_path, "show", url, new, "n")["files"] == [["n", "1"]]
+        assert len(list(packs.glob("*.pack"))) > 70  # somebody reads: it stays
+    new = commit_tree(repo, [("100644", "n", b"2")])
+    assert remote(tmp_path, "show", url, new, "n")["files"] == [["n", "2"]]
+    assert len(list(packs.glob("*.pack"))) == 1
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".git", ".lock", ".used"]
+    assert remote(tmp_path, "show", url, two, "new", ok=False)["error"] == "not_found"  # main was forced elsewhere
+
+
 def test_many_at_once_fetch_once(repo, server, tmp_path):
     one, _ = one_two(repo)
     args = [TOOL, "--allow-http", "--cache", tmp_path / "cache", "show", server.url + "/repo/.git", one, "tidemill.yaml"]
@@ -517,3 +541,18 @@ def test_a_repository_of_another_user_can_be_read(repo, tmp_path):
         for name in [".", *folders, *files]:
             os.chown(os.path.join(folder, name), 65534, 65534, follow_symlinks=False)
     assert local("resolve", repo, "main")["commit"]
+
+
+def test_the_program_may_run_as_another_user(repo, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    one, _ = one_two(repo)
+    folder = tempfile.mkdtemp(prefix="tidemill-test-")
+    try:
+        os.chmod(folder, 0o777)
+        subprocess.run(["git", "clone", "-q", "--bare", repo, folder + "/r"], env=ENV, check=True)
+        shutil.copy(GIT, folder + "/tidemill-git")
+        local("--helper", folder + "/tidemill-git", "--as-user", 65534, "checkout", folder + "/r", one, folder + "/out")
+        assert os.stat(folder + "/out/tidemill.yaml").st_uid == 65534
+    finally:
+        shutil.rmtree(folder)

@@ -126,7 +126,7 @@ static const struct option options[] = { { "helper", 1, NULL, 'h' }, { "cache", 
 	{ "allow-net", 1, NULL, 'n' }, { "timeout-ms", 1, NULL, 't' },
 	{ "cancel-ms", 1, NULL, 'x' }, { "max-files", 1, NULL, 'f' }, { "max-bytes", 1, NULL, 'b' },
 	{ "max-fetch", 1, NULL, 'F' }, { "credentials", 1, NULL, 'C' }, { "ca-file", 1, NULL, 'A' },
-	{ NULL, 0, NULL, 0 } };
+	{ "as-user", 1, NULL, 'u' }, { NULL, 0, NULL, 0 } };
 
 static struct vcs_source source;
 static const char *nets[8];
@@ -148,6 +148,11 @@ static void set_option(int c)
 	case 'b': max_bytes = number(optarg); break;
 	case 'F': source.max_fetch = number(optarg); break;
 	case 'A': source.ca_file = optarg; break;
+	case 'u':
+		source.as_user = true;
+		source.uid = (uid_t)number(optarg);
+		source.gid = (gid_t)number(optarg);
+		break;
 	case 'C': source.credentials = str_c(optarg); break;
 	default: exit(2);
 	}
