@@ -273,10 +273,10 @@ static int item_test(struct gate *t, struct err *e)
 	item->high = b.high;
 	item->rows = a.n;
 	SAY(item,
-		"The challenger is better by %.4g; with %.4g %% confidence by %.4g to %.4g (%u "
-		"paired "
-		"draws of %zu rows); not below -%.4g is required.",
-		b.improvement, 100 * a.confidence, b.low, b.high, a.draws, a.n, margin);
+		"The improvement is %.4g, with %.4g %% confidence between %.4g and %.4g (%u paired "
+		"draws "
+		"of %zu rows); its lower end must be above %.4g.",
+		b.improvement, 100 * a.confidence, b.low, b.high, a.draws, a.n, -margin);
 	return 0;
 }
 
@@ -313,12 +313,16 @@ static void item_slice(struct gate *t, const struct slice *s, struct slice_count
 	if (verdict == GATE_SKIPPED)
 		SAY(item, "%s has %llu rows, too few to judge.", item->name,
 			(unsigned long long)b.n);
-	else
+	else if (worse > 0)
 		SAY(item,
 			"Where %s (%llu rows), %s went from %.4g to %.4g: worse by %.4g, at most "
-			"%.4g is allowed.",
-			item->name, (unsigned long long)b.n, metric, a.value, b.value,
-			worse > 0 ? worse : 0, limit);
+			"%.4g is "
+			"allowed.",
+			item->name, (unsigned long long)b.n, metric, a.value, b.value, worse,
+			limit);
+	else
+		SAY(item, "Where %s (%llu rows), %s went from %.4g to %.4g: not worse.", item->name,
+			(unsigned long long)b.n, metric, a.value, b.value);
 }
 
 static void item_slices(struct gate *t)
