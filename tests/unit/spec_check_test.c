@@ -1,0 +1,226 @@
+#include "api/pipeline.h"
+#include "server/core/spec_check.h"
+#include "tests/unit/unit.h"
+
+/* The example's pipeline; each test breaks one thing in it. */
+struct example {
+	struct str needs[1], train_argv[3], evaluate_argv[2], inputs[2], datasets[2], models[1];
+	struct spec_variable env[2];
+	struct spec_output model[2], predictions[1];
+	struct spec_step steps[2];
+	struct spec spec;
+};
+
+static void example_init(struct example *x)
+{
+	*x = (struct example){
+		.needs = { STR("train") },
+		.train_argv = { STR("python3"), STR("train.py"), STR("--from=${inputs.from}") },
+		.evaluate_argv = { STR("sh"), STR("${steps.train.outputs.model} ${run.number}") },
+		.inputs = { STR("from"), STR("alpha") },
+		.datasets = { STR("history"), STR("labels") },
+		.models = { STR("champion") },
+		.env = { { STR("OMP_NUM_THREADS"), STR("1") },
+			{ STR("A"), STR("${inputs.alpha}") } },
+		.model = { { .name = STR("model"),
+				   .path = STR("model"),
+				   .kind = SPEC_OUTPUT_MODEL },
+			{ .name = STR("notes"), .path = STR("docs/notes") } },
+		.predictions = { { .name = STR("predictions"),
+			.path = STR("predictions.csv"),
+			.kind = SPEC_OUTPUT_PREDICTIONS } },
+	};
+	x->steps[0] = (struct spec_step){ .name = STR("train"),
+		.argv = x->train_argv,
+		.argv_n = 3,
+		.env = x->env,
+		.env_n = 2,
+		.outputs = x->model,
+		.outputs_n = 2,
+		.image = STR("tidemill/python-sklearn:1"),
+		.wants_image = true };
+	x->steps[1] = (struct spec_step){ .name = STR("evaluate"),
+		.needs = x->needs,
+		.needs_n = 1,
+		.argv = x->evaluate_argv,
+		.argv_n = 2,
+		.outputs = x->predictions,
+		.outputs_n = 1 };
+	x->spec = (struct spec){ .steps = x->steps,
+		.steps_n = 2,
+		.inputs = x->inputs,
+		.inputs_n = 2,
+		.datasets = x->datasets,
+		.datasets_n = 2,
+		.models = x->models,
+		.models_n = 1,
+		.model_from = STR("train.model"),
+		.training_dataset = STR("history"),
+		.gate_predictions = STR("evaluate.predictions") };
+}
+
+static void fails(const struct example *x, const char *field, const char *msg)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct err e = { 0 };
+
+	assert_int_equal(spec_check(&x->spec, a, NULL, &e), -1);
+	assert_int_equal(e.code, ERR_INVALID);
+	assert_string_equal(e.field, field);
+	assert_string_equal(e.msg, msg);
+	arena_drop(a);
+}
+
+void test_spec_check__takes_the_example(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct example x;
+	struct dag d;
+	struct err e = { 0 };
+
+	(void)state;
+	example_init(&x);
+	if (spec_check(&x.spec, a, &d, &e) < 0)
+		fail_msg("%s %s", e.field, e.msg);
+	assert_int_equal(d.n, 2);
+	assert_int_equal((int)SPEC_OUTPUT_MODEL, (int)OUTPUT_MODEL);
+	assert_int_equal((int)SPEC_OUTPUT_PREDICTIONS, (int)OUTPUT_PREDICTIONS);
+	assert_int_equal((int)SPEC_OUTPUT_OBSERVATIONS, (int)OUTPUT_OBSERVATIONS);
+	arena_drop(a);
+}
+
+void test_spec_check__names(void **state)
+{
+	struct example x;
+
+	(void)state;
+	example_init(&x);
+	x.needs[0] = STR("trian");
+	fails(&x, "/steps/evaluate/needs/0", "there is no step 'trian'; did you mean 'train'?");
+	example_init(&x);
+	x.datasets[0] = STR("a-b");
+	x.datasets[1] = STR("a.b");
+	fails(&x, "/datasets/a.b", "would hide 'a-b': both become A_B in variables");
+	example_init(&x);
+	x.models[0] = STR("Champion");
+	fails(&x, "/models/Champion",
+		"is no name: 1 to 63 of a-z, 0-9, '.', '_' and '-', not first a sign");
+	example_init(&x);
+	x.model[1].name = STR("model");
+	fails(&x, "/steps/train/outputs/model", "is the name of two outputs");
+}
+
+void test_spec_check__commands_and_references(void **state)
+{
+	struct example x;
+
+	(void)state;
+	example_init(&x);
+	x.train_argv[2] = STR("${inputs.form}");
+	fails(&x, "/steps/train/run/2", "there is no 'inputs.form'; did you mean 'inputs.from'?");
+	example_init(&x);
+	x.env[1].value = STR("${window.start}");
+	fails(&x, "/steps/train/env/A", "there is no 'window.start'");
+	example_init(&x);
+	x.steps[1].needs_n = 0; /* its output may not exist yet */
+	fails(&x, "/steps/evaluate/run/1", "there is no 'steps.train.outputs.model'");
+	example_init(&x);
+	x.evaluate_argv[1] = STR("${steps.train.outputs.mdoel}");
+	fails(&x, "/steps/evaluate/run/1", "there is no 'steps.train.outputs.mdoel'");
+	example_init(&x);
+	x.train_argv[1] = STR("a\0b");
+	fails(&x, "/steps/train/run/1", "must not hold NUL");
+	example_init(&x);
+	x.train_argv[0] = STR("");
+	fails(&x, "/steps/train/run", "must have 1 to 256 words, the first not empty");
+	example_init(&x);
+	x.steps[1].wants_image = true;
+	fails(&x, "/steps/evaluate/image", "is needed: the step may run in a container");
+}
+
+void test_spec_check__outputs(void **state)
+{
+	struct example x;
+
+	(void)state;
+	example_init(&x);
+	x.model[1].path = STR("model/../../etc");
+	fails(&x, "/steps/train/outputs/notes/path", "must not have empty parts, '.' or '..'");
+	example_init(&x);
+	x.model[1].path = STR("model/notes");
+	fails(&x, "/steps/train/outputs/notes/path", "overlaps the path of output 'model'");
+	example_init(&x);
+	x.model[1].path = STR("model-notes");
+	struct arena *a = arena_new(1 << 20);
+	struct err e;
+	assert_int_equal(spec_check(&x.spec, a, NULL, &e), 0);
+	arena_drop(a);
+	x.predictions[0].kind = SPEC_OUTPUT_OBSERVATIONS;
+	fails(&x, "/steps/evaluate/outputs/predictions/monitor",
+		"observations name the monitor that they feed");
+	x.predictions[0].kind = SPEC_OUTPUT_FILES;
+	x.predictions[0].monitor = STR("ridership");
+	fails(&x, "/steps/evaluate/outputs/predictions/monitor",
+		"only outputs of kind observations feed a monitor");
+}
+
+void test_spec_check__model_and_gate(void **state)
+{
+	struct example x;
+
+	(void)state;
+	example_init(&x);
+	x.spec.model_from = STR("train.modl");
+	fails(&x, "/model/from", "is no STEP.OUTPUT of this pipeline; did you mean 'train.model'?");
+	example_init(&x);
+	x.spec.gate_predictions = STR("train.model");
+	fails(&x, "/model/gate/predictions", "must be an output of kind predictions");
+	example_init(&x);
+	x.spec.training_dataset = STR("histry");
+	fails(&x, "/model/training_data/dataset",
+		"is no key of spec.datasets; did you mean 'history'?");
+	example_init(&x);
+	x.steps[0].name = STR("a");
+	x.needs[0] = STR("a");
+	x.evaluate_argv[1] = STR("x");
+	x.model[0].name = STR("b.c");
+	x.steps[1].name = STR("a.b");
+	x.predictions[0].name = STR("c");
+	x.spec.model_from = STR("a.b.c");
+	fails(&x, "/model/from", "can be read in 2 ways; rename a step or an output");
+}
+
+void test_spec_check__environment_names(void **state)
+{
+	static const char *const bad[] = { "", "LD_PRELOAD", "LD_X", "PATH",
+		"NVIDIA_VISIBLE_DEVICES", "TIDEMILL_TOKEN", "DOCKER_HOST", "BASH_ENV", "=x", "a=b",
+		"1A", "a b", "a-b", "MLFLOW_RUN_ID" };
+	static const char *const good[] = { "A", "_", "LD", "PATHS", "pathX1", "MLFLOW_X",
+		"PYTHONPATH", "CUDA_VISIBLE_DEVICES" };
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (spec_check_env_name(str_c(bad[i]), &e) == 0)
+			fail_msg("'%s' was taken", bad[i]);
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		if (spec_check_env_name(str_c(good[i]), &e) < 0)
+			fail_msg("%s: %s", good[i], e.msg);
+}
+
+void test_spec_check__paths(void **state)
+{
+	static const char *const bad[] = { "", "/", "/a", "a/", "a//b", ".", "./a", "..", "a/..",
+		"a/../b", "a\n", "a\\b", "\xff" };
+	static const char *const good[] = { "a", "a/b.c", "...", "a..b", ".hidden", "späße" };
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (spec_check_path(str_c(bad[i]), &e) == 0)
+			fail_msg("'%s' was taken", bad[i]);
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		if (spec_check_path(str_c(good[i]), &e) < 0)
+			fail_msg("%s: %s", good[i], e.msg);
+	assert_int_equal(spec_check_path((struct str){ "a\0b", 3 }, &e), -1);
+}
