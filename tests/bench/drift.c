@@ -14,6 +14,9 @@
 enum { COLUMNS = 20, ROWS = 1000000, ROUNDS = 7 };
 static const double goal = 75;
 
+/* Results go here, so that no work can be left out. */
+static volatile double keep;
+
 static double cpu_now(void)
 {
 	struct timespec t;
@@ -95,7 +98,6 @@ int main(void)
 	double *v = values((size_t)COLUMNS * ROWS), *ref = values(ROWS), *work = values(2 * ROWS);
 	struct stats_profile *p = calloc(COLUMNS, sizeof(*p));
 	double ours[ROUNDS], floor_rate[ROUNDS], rate, most;
-	volatile double keep = 0;
 	struct stats_random r;
 	struct err e;
 
@@ -113,10 +115,10 @@ int main(void)
 	for (int i = 0; i < ROUNDS; i++) {
 		double start = cpu_now();
 
-		keep += read_all(v);
+		keep = read_all(v);
 		floor_rate[i] = COLUMNS * (double)ROWS / 1e6 / (cpu_now() - start);
 		start = cpu_now();
-		keep += judge_all(p, v);
+		keep = judge_all(p, v);
 		ours[i] = COLUMNS * (double)ROWS / 1e6 / (cpu_now() - start);
 	}
 	rate = median(ours);
