@@ -98,6 +98,8 @@ $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 $(B)/drift_case: $(call obj,$(wildcard server/core/*.c))
 $(B)/bench_drift: $(call obj,tests/bench/drift.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/bench_floor_pg: $(call obj,tests/bench/floor_pg.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
 
 # Against a real database, with statements of its own.
 DB_EXERCISE := $(wildcard tests/db_exercise/*.c)

@@ -27,10 +27,13 @@ static struct lane *lane_of(struct db *db, enum db_lane id)
 	return &db->lanes[db->lanes[id].nconns > 0 ? id : DB_WRITE];
 }
 
+/* All statements of a read see one snapshot. */
+#define READ_SESSION                                                                               \
+	("-c default_transaction_read_only=on "                                                    \
+	 "-c default_transaction_isolation=repeatable\\ read")
+
 static const char *const lane_session[DB_LANE_COUNT] = {
-	/* All statements of a unit see one snapshot. */
-	[DB_READ] = "-c default_transaction_read_only=on "
-		    "-c default_transaction_isolation=repeatable\\ read",
+	[DB_READ] = READ_SESSION,
 	[DB_WRITE] = "",
 	[DB_RELAXED] = "-c synchronous_commit=off",
 	[DB_BULK] = "",
