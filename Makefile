@@ -100,6 +100,8 @@ $(B)/bench_drift: $(call obj,tests/bench/drift.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/bench_floor_pg: $(call obj,tests/bench/floor_pg.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/bench_http: $(call obj,tests/bench/http.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
 
 # Against a real database, with statements of its own.
 DB_EXERCISE := $(wildcard tests/db_exercise/*.c)

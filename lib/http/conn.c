@@ -429,8 +429,6 @@ static void conn_next(struct conn *c)
 	call_free_later(k);
 	c->state = CONN_IDLE;
 	conn_due(c, &c->in_due, c->server->cfg.deadlines.idle);
-	if (c->in.n == 0 && c->in.cap > IN_ROOM * 2)
-		buf_done(&c->in);
 }
 
 /* All is written and nothing more will be: a plain close() could make the kernel throw away what
@@ -464,6 +462,8 @@ static void conn_settle(struct conn *c)
 	size_t waiting = evbuffer_get_length(c->out);
 	bool body = c->call != NULL && call_wants_body(c->call);
 
+	if (c->in.n == 0)
+		buf_done(&c->in); /* who only waits holds no buffer */
 	if (c->state == CONN_LINGER)
 		return;
 	if (c->closing && waiting == 0 && c->call == NULL) {

@@ -22,7 +22,7 @@ struct map;
 struct ssl_st;
 struct http_listener;
 
-enum { READ_MAX = 256 << 10, IN_ROOM = 4096, IN_WAITING_MAX = 16384, SMALL_BODY = 16384 };
+enum { READ_MAX = 256 << 10, IN_ROOM = 4095, IN_WAITING_MAX = 16384, SMALL_BODY = 16384 };
 #define NEVER INT64_MAX
 
 struct http_server {
