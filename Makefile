@@ -1,5 +1,5 @@
 # Tidemill. `make help` lists what there is to make; docs/ARCHITECTURE.md says how it is built up.
-# Variables: V=debug|release|tsan|cov, CC, CFLAGS, LDFLAGS, DESTDIR, PREFIX, GROUP (of tests), ONLY (of benchmarks).
+# Variables: V=debug|release|tsan|cov|fuzz, CC, CFLAGS, LDFLAGS, DESTDIR, PREFIX, GROUP (of tests), ONLY (of benchmarks).
 
 CC      ?= gcc
 CXX     ?= g++
@@ -32,10 +32,12 @@ CFLAGS_debug   := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -f
 CFLAGS_release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(if $(IS_CLANG),2,3) -fno-strict-overflow $(if $(IS_CLANG),,-ftrivial-auto-var-init=zero -fzero-call-used-regs=used-gpr)
 CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 CFLAGS_cov     := -O0 -g --coverage
+CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 LDFLAGS_debug   := -fsanitize=address,undefined
 LDFLAGS_release :=
 LDFLAGS_tsan    := -fsanitize=thread
 LDFLAGS_cov     := --coverage
+LDFLAGS_fuzz    := -fsanitize=fuzzer,address,undefined
 LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--as-needed,--gc-sections
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -DTIDEMILL_VERSION='"$(VERSION)"' -I. -Ibuild
@@ -66,7 +68,7 @@ PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard work
 
 all: programs extras ## Build all programs of the chosen variant
 programs: $(PROGRAMS:%=$(B)/%)
-extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise $(B)/checksql
+extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise $(B)/checksql $(if $(wildcard /usr/include/http_parser.h),$(B)/h1_diff)
 
 $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
@@ -102,6 +104,8 @@ $(B)/bench_floor_pg: $(call obj,tests/bench/floor_pg.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/bench_http: $(call obj,tests/bench/http.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/h1_diff: $(call obj,tests/fuzz/h1_diff.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^)) -lhttp_parser
 
 # Against a real database, with statements of its own.
 DB_EXERCISE := $(wildcard tests/db_exercise/*.c)
@@ -162,6 +166,16 @@ unit: $(B)/unit ## Run the unit tests (FILTER=pattern runs some)
 
 test: ## Install what is missing and run all tests (GROUP=unit|integration|faults|e2e|peers runs one)
 	bash tests/run.sh $(GROUP)
+FUZZ   := $(filter-out h1_diff,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZ_S := 60
+$(B)/fuzz_%: $(B)/tests/fuzz/%.o $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+fuzz: ## Run each fuzz target for FUZZ_S seconds (clang and libclang-rt-14-dev)
+	$(MAKE) V=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz_%)
+	for t in $(FUZZ); do \
+		mkdir -p build/corpus/$$t; \
+		(cd build && fuzz/fuzz_$$t -max_total_time=$(FUZZ_S) corpus/$$t $$(ls -d ../tests/fuzz/corpus/$$t 2>/dev/null)) || exit 1; \
+	done
 soak: ## The long campaigns in full
 	SOAK=1 bash tests/run.sh faults
 bench: ## Run the benchmarks (ONLY=name runs one) and write build/bench.json
@@ -214,5 +228,5 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all programs extras unit test soak bench check layercheck srccheck formatcheck format headercheck checksql \
+.PHONY: all programs extras unit test fuzz soak bench check layercheck srccheck formatcheck format headercheck checksql \
 	openapi openapicheck tidy clang web demo demo-stop install clean help

@@ -245,6 +245,9 @@ static enum h1_status one_field(struct h1_head *h, struct str p, size_t i, unsig
 			return malformed(h, "a header field that must be single comes twice");
 		*seen |= 1U << k;
 	}
+	/* Some readers take space behind such a value for a part of it. */
+	if ((k == 1 || k == 2) && p.p[h->fields[i].value.at + value.n] != '\r')
+		return malformed(h, "a space behind Content-Length or Transfer-Encoding");
 	switch (k) {
 	case 0: return set_host(h, p, h->fields[i].value);
 	case 1: return set_length(h, value);
@@ -342,6 +345,8 @@ enum h1_status h1_head_feed(struct h1_head *h, struct str p)
 
 /* ---- bodies ---- */
 
+enum { LIKE_NOT = 255 };
+
 enum body_state {
 	LENGTH,
 	SIZE_FIRST,
@@ -414,6 +419,22 @@ static int ext_step(struct h1_body *b, char c)
 	return ++b->count <= H1_CHUNK_EXT_MAX ? EXT : broken(b, "a chunk extension is too long");
 }
 
+/* A trailer name so far begins with the name of a framing field: a reader that merges trailers into
+ * the head would read another message. */
+static bool names_framing(struct h1_body *b, char c)
+{
+	static const char length[] = "content-length", coding[] = "transfer-encoding";
+	char low = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+
+	b->like_length = b->like_length < LIKE_NOT && low == length[b->like_length]
+				 ? (uint8_t)(b->like_length + 1)
+				 : LIKE_NOT;
+	b->like_coding = b->like_coding < LIKE_NOT && low == coding[b->like_coding]
+				 ? (uint8_t)(b->like_coding + 1)
+				 : LIKE_NOT;
+	return b->like_length == sizeof length - 1 || b->like_coding == sizeof coding - 1;
+}
+
 /* Trailer fields are checked and dropped: merging them into the head would be a hole. */
 static int trailer_step(struct h1_body *b, char c)
 {
@@ -423,6 +444,7 @@ static int trailer_step(struct h1_body *b, char c)
 		if (c == '\r')
 			return LAST_LF;
 		b->token = b->colon = false;
+		b->like_length = b->like_coding = 0;
 	}
 	if (c == '\r')
 		return b->colon ? TRAILER_LF : broken(b, "a trailer field has no colon");
@@ -432,6 +454,8 @@ static int trailer_step(struct h1_body *b, char c)
 		b->colon = true;
 	else if (!is_token_char(c))
 		return broken(b, "a trailer name is not valid");
+	else if (names_framing(b, c))
+		return broken(b, "a framing field in the trailers");
 	b->token = true;
 	return TRAILER;
 }

@@ -7,7 +7,8 @@
  * Refused, among others: bare LF and CR, obs-fold, space before a colon, NUL and other control
  * characters, lower-case methods, any version but 1.0 and 1.1, a missing, second or odd Host, a
  * second Content-Length even when equal, Content-Length with Transfer-Encoding, any coding but
- * chunked, chunk sizes with sign, prefix or space. One CRLF before a request line is skipped.
+ * chunked, space behind either value, either in the trailers, chunk sizes with sign, prefix or
+ * space. One CRLF before a request line is skipped.
  */
 #ifndef LIB_HTTP_H1_H
 #define LIB_HTTP_H1_H
@@ -67,6 +68,7 @@ struct h1_body {
 	uint64_t left; /* bytes of the body, or of this chunk, still to come */
 	uint32_t count; /* of digits, of extension bytes, of trailer bytes */
 	bool token, colon; /* what this trailer line has had */
+	uint8_t like_length, like_coding; /* letters of a framing field's name that it has had */
 	enum h1_framing framing;
 	const char *why;
 };

@@ -217,6 +217,15 @@ def test_framing_corpus_is_refused_and_nothing_after_it_is_read(server, name):
     assert server.stats()["handled"] == before
 
 
+def test_what_we_accept_another_parser_accepts_too():
+    program = ECHO.parent / "h1_diff"
+    if not program.exists():
+        pytest.skip("libhttp-parser-dev is missing")
+    out = subprocess.run([program, "50000"], capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0, out.stderr
+    assert json.loads(out.stdout)["accepted"] > 10000
+
+
 def test_what_the_corpus_lets_pass(server):
     raw = TE + "5;x=\"y\"\r\nhello\r\n0;z\r\nTrailer: t\r\n\r\n" + NEXT
     first, second = exchange(server, raw.encode())

@@ -152,6 +152,8 @@ void test_h1__framing_that_two_parsers_could_read_differently_is_refused(void **
 	refused(STR(POST "Content-Length: 3 3\r\n\r\nabc"), ERR_MALFORMED);
 	refused(STR(POST "Content-Length: 0x3\r\n\r\nabc"), ERR_MALFORMED);
 	refused(STR(POST "Content-Length:\r\n\r\nabc"), ERR_MALFORMED);
+	refused(STR(POST "Content-Length: 3 \r\n\r\nabc"), ERR_MALFORMED);
+	refused(STR(POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n"), ERR_MALFORMED);
 	refused(STR(POST "Content-Length: 9223372036854775808\r\n\r\n"), ERR_MALFORMED);
 	refused(STR(POST "Content-Length: 18446744073709551621\r\n\r\n"), ERR_MALFORMED);
 }
@@ -179,6 +181,9 @@ void test_h1__chunks_are_read_strictly(void **state)
 	refused(STR(TE "FFFFFFFFFFFFFFFF\r\n"), ERR_MALFORMED);
 	refused(STR(TE "1000000000000000000000000000003\r\n"), ERR_MALFORMED);
 	refused(STR(TE "0\r\nbad trailer: x\r\n\r\n"), ERR_MALFORMED);
+	refused(STR(TE "0\r\nA: b\r\nContent-length: 3\r\n\r\n"), ERR_MALFORMED);
+	refused(STR(TE "0\r\nTRANSFER-ENCODING: x\r\n\r\n"), ERR_MALFORMED);
+	accepted(STR(TE "0\r\nContent-Lengt: 3\r\nTransfer: x\r\n\r\n"), "", 0);
 	refused(STR(TE "0\r\nno colon\r\n\r\n"), ERR_MALFORMED);
 	refused(STR(TE "0\r\n: empty\r\n\r\n"), ERR_MALFORMED);
 	refused(STR(TE "0\r\nA: x\n\r\n"), ERR_MALFORMED);
