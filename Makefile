@@ -95,6 +95,7 @@ $(B)/tidemill: $(call obj,cli/main.c $(CLI_SRC)) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/runtime_tool: $(call obj,$(wildcard worker/runtime/*.c))
 $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/drift_case: $(call obj,$(wildcard server/core/*.c))

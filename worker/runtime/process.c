@@ -2,15 +2,12 @@
  * Attempts as plain processes. tidemill-init gets a session of its own and outlives us; what we
  * know about it later comes from its control folder.
  */
-#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/loop/child.h"
 #include "lib/loop/timer.h"
-#include "lib/loop/work.h"
 #include "worker/init/ctl.h"
-#include "worker/runtime/control.h"
 #include "worker/runtime/launch.h"
-#include "worker/runtime/rtcall.h"
+#include "worker/runtime/rtjob.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -39,7 +36,7 @@ struct start {
 	struct rtcall call;
 	struct process *p;
 	const struct runtime_spec *spec;
-	struct job *job;
+	struct rtjob *job;
 	struct kid *kid;
 	struct loop_timer look;
 	int tries;
@@ -49,25 +46,13 @@ struct start {
 struct ending {
 	struct rtcall call;
 	struct loop_timer look;
-	struct job *job;
+	struct rtjob *job;
 	int tries;
 };
 
 struct listing {
 	struct rtcall call;
-	struct job *job;
-};
-
-/* What runs on the work pool; its call may be gone when it comes back. */
-struct job {
-	struct rtcall *call; /* NULL: abandoned */
-	struct arena *a;
-	struct control_make make;
-	const char *attempts, *install, *secrets_dir;
-	struct runtime_found *found;
-	size_t n_found;
-	int rc;
-	struct err err;
+	struct rtjob *job;
 };
 
 /* Start: make the folders, start the init, wait for its first word. */
@@ -87,29 +72,6 @@ static void list_on_read(void *arg);
 static struct process *process_of(struct runtime *r)
 {
 	return (struct process *)(void *)r;
-}
-
-static struct job *job_new(struct rtcall *c)
-{
-	struct job *j = arena_new_of(c->a, struct job);
-
-	j->call = c;
-	j->a = c->a;
-	arena_hold(j->a);
-	return j;
-}
-
-/* The end of every job's callback. */
-static void job_drop(struct job *j)
-{
-	mem_free(j->found);
-	arena_drop(j->a);
-}
-
-static void job_abandon(struct job *j)
-{
-	if (j != NULL)
-		j->call = NULL;
 }
 
 static void nothing_to_abandon(struct rtcall *c)
@@ -220,7 +182,7 @@ static void start_abandon(struct rtcall *c)
 {
 	struct start *s = (struct start *)(void *)c;
 
-	job_abandon(s->job);
+	rtjob_abandon(s->job);
 	start_detach(s);
 }
 
@@ -230,13 +192,6 @@ static void start_end(struct start *s, const struct err *e)
 	s->call.started.blame =
 		e != NULL && e->code == ERR_INVALID ? RUNTIME_BLAME_SPEC : RUNTIME_BLAME_HOST;
 	rtcall_settle(&s->call, e);
-}
-
-static void start_run_make(void *arg)
-{
-	struct job *j = arg;
-
-	j->rc = control_make(&j->make, &j->err);
 }
 
 static void process_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
@@ -261,11 +216,10 @@ static void process_start(struct runtime *r, const struct runtime_spec *spec, ru
 	}
 	s->spec = rtcall_copy_spec(s->call.a, spec);
 	s->call.attempt = s->spec->attempt;
-	s->job = job_new(&s->call);
+	s->job = rtjob_new(&s->call);
 	s->job->make = (struct control_make){ s->spec, "process",
 		arena_dup(s->call.a, str_c(p->install)), p->user.uid, p->user.gid };
-	if (work_submit(p->calls.loop, start_run_make, start_on_made, s->job, &e) < 0) {
-		job_drop(s->job);
+	if (rtjob_submit(s->job, rtjob_run_make, start_on_made, &e) < 0) {
 		s->job = NULL;
 		start_end(s, &e);
 	}
@@ -354,13 +308,13 @@ static int spawn(struct start *s, struct err *e)
 
 static void start_on_made(void *arg)
 {
-	struct job *j = arg;
+	struct rtjob *j = arg;
 	struct start *s = (struct start *)(void *)j->call;
 	struct runtime_status status;
 	struct err e = j->err;
 	int rc = j->rc;
 
-	job_drop(j);
+	rtjob_drop(j);
 	if (s == NULL)
 		return;
 	s->job = NULL;
@@ -401,14 +355,7 @@ static void start_on_look(void *arg)
 
 static void list_abandon(struct rtcall *c)
 {
-	job_abandon(((struct listing *)(void *)c)->job);
-}
-
-static void list_run_read(void *arg)
-{
-	struct job *j = arg;
-
-	j->rc = control_list(j->attempts, "process", j->install, &j->found, &j->n_found, &j->err);
+	rtjob_abandon(((struct listing *)(void *)c)->job);
 }
 
 static void process_list(struct runtime *r, runtime_list_cb *done, void *arg)
@@ -418,18 +365,17 @@ static void process_list(struct runtime *r, runtime_list_cb *done, void *arg)
 	struct err e;
 
 	l->call.fn.list = done;
-	l->job = job_new(&l->call);
+	l->job = rtjob_new(&l->call);
 	l->job->attempts = arena_dup(l->call.a, str_c(p->attempts));
+	l->job->runtime = "process";
 	l->job->install = arena_dup(l->call.a, str_c(p->install));
-	if (work_submit(p->calls.loop, list_run_read, list_on_read, l->job, &e) < 0) {
-		job_drop(l->job);
+	if (rtjob_submit(l->job, rtjob_run_list, list_on_read, &e) < 0)
 		rtcall_settle(&l->call, &e);
-	}
 }
 
 static void list_on_read(void *arg)
 {
-	struct job *j = arg;
+	struct rtjob *j = arg;
 	struct rtcall *c = j->call;
 
 	if (c != NULL && j->rc == 0) {
@@ -440,7 +386,7 @@ static void list_on_read(void *arg)
 	}
 	if (c != NULL)
 		rtcall_settle(c, j->rc < 0 ? &j->err : NULL);
-	job_drop(j);
+	rtjob_drop(j);
 }
 
 /* ---- remove --------------------------------------------------------------------------------- */
@@ -449,7 +395,7 @@ static void remove_abandon(struct rtcall *c)
 {
 	struct ending *x = (struct ending *)(void *)c;
 
-	job_abandon(x->job);
+	rtjob_abandon(x->job);
 	loop_timer_cancel(&x->look);
 }
 
@@ -468,13 +414,6 @@ static void process_remove(
 	loop_timer_set(&x->look, 0);
 }
 
-static void remove_run(void *arg)
-{
-	struct job *j = arg;
-
-	j->rc = j->secrets_dir != NULL ? fs_remove_tree(j->secrets_dir, &j->err) : 0;
-}
-
 static void remove_on_look(void *arg)
 {
 	struct ending *x = arg;
@@ -490,21 +429,19 @@ static void remove_on_look(void *arg)
 		rtcall_settle(&x->call, &e);
 		return;
 	}
-	x->job = job_new(&x->call);
+	x->job = rtjob_new(&x->call);
 	x->job->secrets_dir = x->call.ref.secrets_dir;
-	if (work_submit(x->call.all->loop, remove_run, remove_on_removed, x->job, &e) < 0) {
-		job_drop(x->job);
+	if (rtjob_submit(x->job, rtjob_run_remove, remove_on_removed, &e) < 0)
 		rtcall_settle(&x->call, &e);
-	}
 }
 
 static void remove_on_removed(void *arg)
 {
-	struct job *j = arg;
+	struct rtjob *j = arg;
 
 	if (j->call != NULL)
 		rtcall_settle(j->call, j->rc < 0 ? &j->err : NULL);
-	job_drop(j);
+	rtjob_drop(j);
 }
 
 /* ---- the runtime itself --------------------------------------------------------------------- */

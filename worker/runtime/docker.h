@@ -1,0 +1,91 @@
+/*
+ * Inside worker/runtime: what the files of the `docker` runtime share. A flow embeds struct
+ * docker_call as its first member and has at most one request in flight.
+ */
+#ifndef WORKER_RUNTIME_DOCKER_H
+#define WORKER_RUNTIME_DOCKER_H
+#include "lib/fetch/fetch.h"
+#include "lib/json/json_read.h"
+#include "worker/runtime/rtjob.h"
+
+#define DOCKER_LABEL_INSTALL "tidemill.install"
+#define DOCKER_LABEL_ATTEMPT "tidemill.attempt"
+#define DOCKER_LABEL_STEP    "tidemill.step"
+#define DOCKER_LABEL_EPOCH   "tidemill.epoch"
+#define DOCKER_LABEL_CTL     "tidemill.ctl"
+
+/* Where a container sees what is its own. */
+#define DOCKER_INIT    "/tidemill/init"
+#define DOCKER_CTL     "/tidemill/ctl"
+#define DOCKER_WORK    "/tidemill/work"
+#define DOCKER_IN      "/tidemill/in"
+#define DOCKER_OUT     "/tidemill/out"
+#define DOCKER_SECRETS "/run/tidemill"
+
+enum { DOCKER_PATH_MAX = 1024, DOCKER_BODY_MAX = 4 << 20 };
+
+struct docker {
+	struct runtime head;
+	struct rtcalls calls;
+	struct fetch_client *http;
+	char *init, *install, *network, *socket;
+	bool host_gateway, closing;
+	bool remapped; /* the daemon maps user ids, as far as a probe has told */
+	int64_t pids_max;
+	uid_t uid;
+	gid_t gid;
+};
+
+struct docker_call {
+	struct rtcall call;
+	struct docker *d;
+	struct fetch *request; /* in flight, or NULL */
+	struct rtjob *job; /* likewise */
+};
+
+/* A flow; abandoning it lets go of its job. Requests end with the client, before that. */
+void *docker_call_new(struct docker *d, size_t size, enum rtcall_kind kind,
+	rtcall_abandon_fn *abandon, void *arg) __attribute__((returns_nonnull));
+void docker_call_abandon(struct rtcall *c);
+
+struct docker_request {
+	const char *method, *path;
+	struct str body; /* JSON; copied */
+	int64_t timeout; /* 0: the client's, -1: none */
+};
+/* `done` gets the flow as its arg and must begin with docker_answer(). */
+void docker_send(struct docker_call *c, const struct docker_request *q, fetch_done_cb *done);
+/* 0 for a status below 400. Else -1: ERR_NOT_FOUND, ERR_CONFLICT, ERR_INVALID, ERR_UNAVAILABLE
+ * with the daemon's own words, or why there was no reply. */
+int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const struct err *failed,
+	struct err *e) MUST_CHECK;
+/* The value of a container's path: /containers/ATTEMPT/…, cut never: attempts are short. */
+const char *docker_path(char out[DOCKER_PATH_MAX], const char *attempt, const char *rest);
+
+/* docker_create.c: the body of POST /containers/create. The caller frees b. */
+void docker_create_body(
+	struct docker *d, const struct runtime_spec *s, struct arena *a, struct buf *b);
+
+/* docker_start.c */
+void docker_start(struct runtime *r, const struct runtime_spec *s, runtime_note_cb *note,
+	runtime_started_cb *done, void *arg);
+/* True when a start of the attempt was in flight: it will end with ERR_CANCELLED. */
+bool docker_start_cancel(struct docker *d, const char *attempt);
+
+/* docker_pull.c: reads the stream of POST /images/create line by line. */
+struct docker_pull {
+	struct buf line;
+	int64_t noted; /* when the last note was given */
+	runtime_note_cb *note; /* may be NULL */
+	void *arg;
+	char image[300], error[256];
+};
+void docker_pull_init(struct docker_pull *p, const char *image, runtime_note_cb *note, void *arg);
+void docker_pull_done(struct docker_pull *p);
+int docker_pull_push(void *arg, struct str bytes, struct err *e) MUST_CHECK; /* arg: the pull */
+/* "/images/create?fromImage=…&tag=…" */
+const char *docker_pull_path(char out[DOCKER_PATH_MAX], const char *image);
+/* True for what may stand in such a path as it is, and names an image. */
+bool docker_image_valid(const char *image);
+
+#endif

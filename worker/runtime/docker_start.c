@@ -1,0 +1,345 @@
+/*
+ * Start: make the folders; look the image up, pull it when it is missing; create the container,
+ * whose name is the attempt; start it. A name that is taken by the same attempt and epoch is our
+ * own earlier try, and the flow goes on with it. A cancelled start removes what it has made.
+ */
+#include "lib/base/log.h"
+#include "lib/base/num.h"
+#include "worker/runtime/docker.h"
+
+#define CREATE_TIMEOUT (120 * INT64_C(1000000))
+#define START_TIMEOUT  (300 * INT64_C(1000000))
+#define PULL_IDLE      (300 * INT64_C(1000000))
+
+struct start {
+	struct docker_call base;
+	const struct runtime_spec *spec;
+	struct docker_pull pull;
+	bool pulling, pulled, cancelled, made;
+	runtime_note_cb *note;
+	struct err failure; /* what the container is removed for */
+};
+
+static void start_on_made(void *arg);
+static void start_look_up_image(struct start *s);
+static void start_on_image(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_pull(struct start *s);
+static void start_on_pulled(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_create(struct start *s);
+static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_on_looked(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_run(struct start *s);
+static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed);
+
+static void start_settle(struct start *s, const struct err *e)
+{
+	docker_pull_done(&s->pull);
+	rtcall_settle(&s->base.call, e);
+}
+
+/* The tail of every failure: removes the container when there is one. */
+static void start_fail(struct start *s, enum runtime_blame blame, const struct err *e)
+{
+	char path[DOCKER_PATH_MAX];
+
+	s->base.call.started.blame = blame;
+	if (!s->made || s->base.d->closing) {
+		start_settle(s, e);
+		return;
+	}
+	s->failure = *e;
+	docker_send(&s->base,
+		&(struct docker_request){ .method = "DELETE",
+			.path = docker_path(path, s->spec->attempt, "?force=1&v=1"),
+			.timeout = CREATE_TIMEOUT },
+		start_on_removed);
+}
+
+static void start_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	struct err e;
+
+	/* One that stays is found by list, and removed with the attempt. */
+	if (docker_answer(&s->base, reply, failed, &e) < 0)
+		log_debug("container not removed", LOG_S("attempt", s->spec->attempt), LOG_E(&e));
+	start_settle(s, &s->failure);
+}
+
+/* True when the flow has ended because it was cancelled. */
+static bool start_is_over(struct start *s)
+{
+	struct err e;
+
+	if (!s->cancelled)
+		return false;
+	(void)err_set(&e, ERR_CANCELLED, "stopped before it began");
+	start_fail(s, RUNTIME_BLAME_HOST, &e);
+	return true;
+}
+
+/* A daemon that cannot be reached is the host's fault, whatever was asked of it. */
+static enum runtime_blame blame_of(const struct err *e, enum runtime_blame otherwise)
+{
+	return e->code == ERR_NETWORK || e->code == ERR_TIMEOUT || e->code == ERR_CANCELLED
+		       ? RUNTIME_BLAME_HOST
+		       : otherwise;
+}
+
+static void start_abandon(struct rtcall *c)
+{
+	struct start *s = (struct start *)(void *)c;
+
+	docker_pull_done(&s->pull);
+	docker_call_abandon(c);
+}
+
+void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
+	runtime_started_cb *done, void *arg)
+{
+	struct docker *d = (struct docker *)(void *)r;
+	struct start *s = docker_call_new(d, sizeof *s, RTCALL_START, start_abandon, arg);
+	struct err e;
+	int rc;
+
+	s->base.call.fn.started = done;
+	s->note = note;
+	rc = runtime_spec_check(spec, &e);
+	if (rc == 0 && !docker_image_valid(spec->image))
+		rc = err_field(&e, "/image", "is not the name of an image");
+	if (rc == 0 && rtcall_find(&d->calls, RTCALL_START, spec->attempt) != NULL)
+		rc = err_set(&e, ERR_IN_PROGRESS, "the attempt is being started already");
+	if (rc < 0) {
+		start_fail(s, RUNTIME_BLAME_SPEC, &e);
+		return;
+	}
+	s->spec = rtcall_copy_spec(s->base.call.a, spec);
+	s->base.call.attempt = s->spec->attempt;
+	docker_pull_init(&s->pull, s->spec->image, note, arg);
+	s->base.job = rtjob_new(&s->base.call);
+	s->base.job->make = (struct control_make){ s->spec, "docker",
+		arena_dup(s->base.call.a, str_c(d->install)), d->uid, d->gid };
+	if (rtjob_submit(s->base.job, rtjob_run_make, start_on_made, &e) < 0) {
+		s->base.job = NULL;
+		start_fail(s, RUNTIME_BLAME_HOST, &e);
+	}
+}
+
+bool docker_start_cancel(struct docker *d, const char *attempt)
+{
+	struct rtcall *c = rtcall_find(&d->calls, RTCALL_START, attempt);
+	struct start *s = (struct start *)(void *)c;
+
+	if (c == NULL)
+		return false;
+	s->cancelled = true;
+	/* The other requests are short, and what they have made must be known. */
+	if (s->pulling && s->base.request != NULL)
+		fetch_cancel(s->base.request);
+	return true;
+}
+
+static void start_on_made(void *arg)
+{
+	struct rtjob *j = arg;
+	struct start *s = (struct start *)(void *)j->call;
+	struct err e = j->err;
+	int rc = j->rc;
+
+	rtjob_drop(j);
+	if (s == NULL)
+		return;
+	s->base.job = NULL;
+	if (start_is_over(s))
+		return;
+	if (rc < 0)
+		start_fail(s, RUNTIME_BLAME_HOST, &e);
+	else
+		start_look_up_image(s);
+}
+
+static void start_look_up_image(struct start *s)
+{
+	char path[DOCKER_PATH_MAX];
+
+	(void)str_print(path, sizeof path, "/images/%s/json", s->spec->image);
+	docker_send(&s->base, &(struct docker_request){ .path = path }, start_on_image);
+}
+
+static void start_on_image(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	struct jsn_doc *doc = NULL;
+	struct err e;
+	int rc = docker_answer(&s->base, reply, failed, &e);
+
+	if (start_is_over(s))
+		return;
+	if (rc < 0 && e.code == ERR_NOT_FOUND && !s->pulled) {
+		start_pull(s);
+		return;
+	}
+	if (rc == 0)
+		rc = jsn_parse(reply->body, &doc, &e);
+	if (rc < 0) {
+		start_fail(s, blame_of(&e, RUNTIME_BLAME_IMAGE), &e);
+		return;
+	}
+	struct str id = jsn_get_str(jsn_get(jsn_root(doc), "Id"));
+	(void)str_print(s->base.call.started.image_id, sizeof s->base.call.started.image_id, "%.*s",
+		STR_ARG(id));
+	jsn_doc_free(doc);
+	start_create(s);
+}
+
+static void start_pull(struct start *s)
+{
+	char path[DOCKER_PATH_MAX], note[400];
+
+	if (s->note != NULL) {
+		(void)str_print(note, sizeof note, "pulling %s", s->spec->image);
+		s->note(s->base.call.arg, note);
+	}
+	s->pulling = true;
+	s->base.request = fetch_start(s->base.d->http,
+		&(struct fetch_request){ .method = "POST",
+			.path = docker_pull_path(path, s->spec->image),
+			.push = docker_pull_push,
+			.arg = &s->pull,
+			.timeout = -1,
+			.idle_timeout = PULL_IDLE },
+		start_on_pulled, s);
+}
+
+static void start_on_pulled(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	struct err e;
+	int rc = docker_answer(&s->base, reply, failed, &e);
+
+	s->pulling = false;
+	s->pulled = true;
+	if (start_is_over(s))
+		return;
+	/* A failure after the stream has begun stands in the stream. */
+	if (rc == 0 && s->pull.error[0] != '\0')
+		rc = err_set(
+			&e, ERR_UNAVAILABLE, "image %.120s: %.180s", s->spec->image, s->pull.error);
+	if (rc < 0)
+		start_fail(s, blame_of(&e, RUNTIME_BLAME_IMAGE), &e);
+	else
+		start_look_up_image(s);
+}
+
+static void start_create(struct start *s)
+{
+	char path[DOCKER_PATH_MAX];
+	struct buf body;
+	struct err e;
+
+	buf_init(&body, DOCKER_BODY_MAX);
+	docker_create_body(s->base.d, s->spec, s->base.call.a, &body);
+	if (buf_failed(&body)) {
+		(void)err_set(&e, ERR_TOO_LARGE, "the settings of the container are too large");
+		start_fail(s, RUNTIME_BLAME_SPEC, &e);
+	} else {
+		(void)str_print(path, sizeof path, "/containers/create?name=%s", s->spec->attempt);
+		docker_send(&s->base,
+			&(struct docker_request){ .method = "POST",
+				.path = path,
+				.body = buf_str(&body),
+				.timeout = CREATE_TIMEOUT },
+			start_on_created);
+	}
+	buf_done(&body);
+}
+
+static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	char path[DOCKER_PATH_MAX];
+	struct err e;
+	int rc = docker_answer(&s->base, reply, failed, &e);
+
+	if (rc < 0 && e.code == ERR_CONFLICT) {
+		docker_send(&s->base,
+			&(struct docker_request){
+				.path = docker_path(path, s->spec->attempt, "/json") },
+			start_on_looked);
+		return;
+	}
+	if (rc < 0) {
+		start_fail(s,
+			blame_of(&e, e.code == ERR_NOT_FOUND ? RUNTIME_BLAME_IMAGE
+				     : e.code == ERR_INVALID ? RUNTIME_BLAME_SPEC
+							     : RUNTIME_BLAME_HOST),
+			&e);
+		return;
+	}
+	s->made = true;
+	if (!start_is_over(s))
+		start_run(s);
+}
+
+static bool is_ours(const struct start *s, const struct jsn *v)
+{
+	const struct jsn *labels = jsn_find(v, "/Config/Labels");
+	int64_t epoch;
+
+	return str_is(jsn_get_str(jsn_get(labels, DOCKER_LABEL_INSTALL)), s->base.d->install) &&
+	       str_is(jsn_get_str(jsn_get(labels, DOCKER_LABEL_ATTEMPT)), s->spec->attempt) &&
+	       num_parse_i64(
+		       jsn_get_str(jsn_get(labels, DOCKER_LABEL_EPOCH)), 0, INT64_MAX, &epoch) &&
+	       epoch == s->spec->epoch;
+}
+
+static void start_on_looked(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	struct jsn_doc *doc = NULL;
+	struct err e;
+	int rc = docker_answer(&s->base, reply, failed, &e);
+
+	if (rc == 0)
+		rc = jsn_parse(reply->body, &doc, &e);
+	if (rc == 0 && !is_ours(s, jsn_root(doc)))
+		rc = err_set(
+			&e, ERR_CONFLICT, "another container has the name %s", s->spec->attempt);
+	jsn_doc_free(doc);
+	if (rc < 0) {
+		start_fail(s, RUNTIME_BLAME_HOST, &e);
+		return;
+	}
+	s->made = true;
+	if (!start_is_over(s))
+		start_run(s);
+}
+
+static void start_run(struct start *s)
+{
+	char path[DOCKER_PATH_MAX];
+
+	docker_send(&s->base,
+		&(struct docker_request){ .method = "POST",
+			.path = docker_path(path, s->spec->attempt, "/start"),
+			.timeout = START_TIMEOUT },
+		start_on_running);
+}
+
+static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	struct err e;
+	int rc = docker_answer(&s->base, reply, failed, &e);
+
+	if (rc < 0) {
+		bool gpu = strstr(e.msg, "gpu") != NULL || strstr(e.msg, "nvidia") != NULL;
+		/* Without an answer it may run: it stays, for the next start or a remove. */
+		s->made = blame_of(&e, RUNTIME_BLAME_GPU) == RUNTIME_BLAME_GPU;
+		start_fail(s, blame_of(&e, gpu ? RUNTIME_BLAME_GPU : RUNTIME_BLAME_HOST), &e);
+		return;
+	}
+	if (!start_is_over(s))
+		start_settle(s, NULL);
+}
