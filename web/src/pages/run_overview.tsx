@@ -1,0 +1,217 @@
+import { useLocation } from 'preact-iso';
+import { useList, useResource } from '../api/resource';
+import type { Attempt, Run, Step, TrackingRun } from '../api/types';
+import { bytes, count, number, plural } from '../lib/format';
+import { placeSteps } from '../lib/graph';
+import { api, withQuery } from '../lib/url';
+import { JsonView, isEmpty, isObject } from '../ui/json';
+import { Card, Glyph, Load, State, Time, Took } from '../ui/parts';
+import { isActive } from './runs';
+
+const BUSY = ['assigned', 'running', 'finishing'];
+
+const NODE = { width: 208, height: 58, gapX: 52, gapY: 14 };
+
+/** Steps in columns, each right of what it needs. */
+function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined }) {
+  const { url } = useLocation();
+  const placed = placeSteps(steps);
+  const byName = new Map(placed.map((p) => [p.step.name, p]));
+  const x = (column: number) => column * (NODE.width + NODE.gapX);
+  const y = (row: number) => row * (NODE.height + NODE.gapY);
+  const width = x(Math.max(...placed.map((p) => p.column))) + NODE.width;
+  const height = y(Math.max(...placed.map((p) => p.row))) + NODE.height;
+  const edges = placed.flatMap((p) => p.step.needs.map((n) => ({ from: byName.get(n), to: p })));
+  return (
+    <div class="graph" role="group" aria-label="Steps and what they need">
+      <div class="graph-inner" style={{ width: `${width}px`, height: `${height}px` }}>
+        <svg width={width} height={height} aria-hidden="true">
+          {edges.map(({ from, to }) => {
+            if (!from) return null;
+            const x1 = x(from.column) + NODE.width;
+            const y1 = y(from.row) + NODE.height / 2;
+            const x2 = x(to.column) - 3;
+            const y2 = y(to.row) + NODE.height / 2;
+            const bend = Math.max(20, (x2 - x1) / 2);
+            return (
+              <>
+                <path class="edge" d={`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} />
+                <path class="edge-end" d={`M${x2 - 5} ${y2 - 4}L${x2 + 1} ${y2}L${x2 - 5} ${y2 + 4}`} />
+              </>
+            );
+          })}
+        </svg>
+        {placed.map(({ step, column, row }) => (
+          <a
+            class={`node n-${step.state}`}
+            data-row
+            aria-current={selected?.id === step.id ? 'true' : undefined}
+            href={withQuery(url, { step: step.name })}
+            style={{ left: `${x(column)}px`, top: `${y(row)}px`, width: `${NODE.width}px`, height: `${NODE.height}px` }}
+          >
+            <Glyph of={step.state} />
+            <span class="node-name">{step.name}</span>
+            <span class="node-sub">
+              {step.state} {step.started_at && <Took from={step.started_at} to={step.ended_at} running={BUSY.includes(step.state)} />}
+            </span>
+          </a>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Outputs({ step }: { step: Step }) {
+  const entries = Object.entries(step.outputs);
+  if (entries.length === 0) return null;
+  return (
+    <p class="outputs">
+      Writes{' '}
+      {entries.map(([name, o]) => (
+        <span class="chip">
+          {name}
+          {isObject(o) && typeof o.bytes === 'number' && <span class="dim"> {bytes(o.bytes)}</span>}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function Attempts({ step }: { step: Step }) {
+  const attempts = useList<Attempt>(api(['steps', step.id, 'attempts'], { limit: 100 }), {
+    on: (e) => e.subject === step.id || e.parent === step.id,
+    every: BUSY.includes(step.state) ? 5000 : undefined,
+  });
+  const { url } = useLocation();
+  return (
+    <Load of={attempts} rows={2}>
+      {(list) =>
+        list.length === 0 ? (
+          <p class="dim">{step.message ?? (step.needs.length > 0 ? `It waits for ${step.needs.join(', ')}.` : 'No worker has taken it yet.')}</p>
+        ) : (
+          <div class="table-wrap">
+            <table class="data compact">
+              <thead>
+                <tr>
+                  <th scope="col">Attempt</th>
+                  <th scope="col">State</th>
+                  <th scope="col">Worker</th>
+                  <th scope="col" class="num">Exit</th>
+                  <th scope="col">Started</th>
+                  <th scope="col" class="num">Took</th>
+                  <th scope="col" class="num">Log</th>
+                </tr>
+              </thead>
+              <tbody>
+                {list.map((a) => (
+                  <>
+                    <tr>
+                      <td class="num">{a.number}</td>
+                      <td><State of={a.state} /></td>
+                      <td>
+                        {a.worker} <span class="dim">{a.runtime}</span>
+                        {a.devices.length > 0 && <div class="sub">{plural(a.devices.length, 'GPU')}</div>}
+                      </td>
+                      <td class="num">{a.exit_code ?? (a.signal ? `signal ${a.signal}` : '–')}</td>
+                      <td class="nowrap"><Time at={a.started_at ?? a.created_at} seconds /></td>
+                      <td class="num nowrap"><Took from={a.started_at} to={a.ended_at} running={['preparing', 'running', 'finishing'].includes(a.state)} /></td>
+                      <td class="num nowrap">
+                        <a href={withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id })}>{count(a.log_lines)} lines</a>
+                        {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
+                      </td>
+                    </tr>
+                    {(a.message || !isEmpty(a.evidence)) && (
+                      <tr class="under">
+                        <td />
+                        <td colSpan={6}>
+                          {a.message}
+                          {!isEmpty(a.evidence) && (
+                            <details>
+                              <summary>Evidence</summary>
+                              <JsonView value={a.evidence} />
+                            </details>
+                          )}
+                        </td>
+                      </tr>
+                    )}
+                  </>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )
+      }
+    </Load>
+  );
+}
+
+function Tracked({ step, active }: { step: Step; active: boolean }) {
+  const { url } = useLocation();
+  const tracking = useResource<TrackingRun>(step.tracking_run ? api(['tracking-runs', step.tracking_run]) : undefined, {
+    on: (e) => e.subject === step.tracking_run || e.parent === step.id,
+    every: active ? 4000 : undefined,
+  });
+  if (!step.tracking_run) return null;
+  return (
+    <Load of={tracking} rows={3}>
+      {(t) => (
+        <div class="columns">
+          <Card title="Params">
+            {t.params.length === 0 ? (
+              <p class="dim">The step has logged none.</p>
+            ) : (
+              <dl class="pairs">
+                {t.params.map((p) => (
+                  <>
+                    <dt>{p.key}</dt>
+                    <dd class="mono wrap">{p.value}</dd>
+                  </>
+                ))}
+              </dl>
+            )}
+          </Card>
+          <Card title="Metrics" after={<a href={withQuery(url, { tab: 'metrics', step: step.name })}>Charts</a>}>
+            {t.metrics.length === 0 ? (
+              <p class="dim">The step has logged none.</p>
+            ) : (
+              <dl class="pairs">
+                {t.metrics.map((m) => (
+                  <>
+                    <dt>{m.key}</dt>
+                    <dd class="num" title={`step ${m.step}`}>{number(m.value)}</dd>
+                  </>
+                ))}
+              </dl>
+            )}
+          </Card>
+        </div>
+      )}
+    </Load>
+  );
+}
+
+export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[]; selected: Step | undefined }) {
+  const { url } = useLocation();
+  return (
+    <>
+      {steps.length > 0 && <Graph steps={steps} selected={selected} />}
+      {selected && (
+        <>
+          <Card
+            title={
+              <>
+                {selected.name} <State of={selected.state} />
+              </>
+            }
+            after={<a href={withQuery(url, { tab: 'logs', step: selected.name })}>Log</a>}
+          >
+            {selected.message && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
+            <Attempts key={selected.id} step={selected} />
+            <Outputs step={selected} />
+          </Card>
+          <Tracked key={selected.id} step={selected} active={isActive(run.state)} />
+        </>
+      )}
+    </>
+  );
+}
