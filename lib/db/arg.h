@@ -38,7 +38,7 @@ struct db_arg {
 #define DB_INT(v)   ((struct db_arg){ .kind = DB_KIND_INT, .i = (int64_t)(v) })
 #define DB_REAL(v)  ((struct db_arg){ .kind = DB_KIND_REAL, .f = (v) })
 #define DB_TEXT(v)  ((struct db_arg){ .kind = DB_KIND_TEXT, .s = (v) })
-#define DB_TEXTZ(z) ((struct db_arg){ .kind = DB_KIND_TEXT, .s = str_c(z), .is_null = (z) == NULL })
+#define DB_TEXTZ(z) db_textz(z) /* NULL is NULL */
 #define DB_JSON(v)  ((struct db_arg){ .kind = DB_KIND_JSON, .s = (v) })
 #define DB_BYTES(v) ((struct db_arg){ .kind = DB_KIND_BYTES, .s = (v) })
 /* µs since 1970 in UTC; INT64_MAX and INT64_MIN are infinity and -infinity. */
@@ -55,6 +55,11 @@ struct db_arg {
 #define DB_BLOBS(p, n) DB_ARRAY_(DB_KIND_BYTES, struct str, p, n)
 #define DB_TIMES(p, n) DB_ARRAY_(DB_KIND_TIME, int64_t, p, n)
 #define DB_DATES(p, n) DB_ARRAY_(DB_KIND_DATE, int64_t, p, n)
+
+static inline struct db_arg db_textz(const char *z)
+{
+	return (struct db_arg){ .kind = DB_KIND_TEXT, .s = str_c(z), .is_null = z == NULL };
+}
 
 /* The value when `has` is true, else NULL. */
 static inline struct db_arg db_opt(bool has, struct db_arg v)

@@ -168,6 +168,20 @@ bool db_is_up(const struct db *db)
 	return true;
 }
 
+bool db_is_idle(const struct db *db)
+{
+	for (int i = 0; i < DB_LANE_COUNT; i++) {
+		const struct lane *l = &db->lanes[i];
+
+		if (!TAILQ_EMPTY(&l->waiting) || !TAILQ_EMPTY(&l->delayed))
+			return false;
+		for (unsigned k = 0; k < l->nconns; k++)
+			if (l->conns[k].nsent > 0)
+				return false;
+	}
+	return TAILQ_EMPTY(&db->done);
+}
+
 const char *db_last_error(const struct db *db)
 {
 	for (int i = 0; i < DB_LANE_COUNT; i++)

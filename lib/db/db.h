@@ -60,6 +60,8 @@ struct db *db_new(struct loop *loop, const struct db_conf *conf);
 void db_free(struct db *db); /* NULL is fine */
 /* True when every lane has a connection. */
 bool db_is_up(const struct db *db);
+/* True when nothing is waiting or in flight: what a shutdown may wait for before db_free. */
+bool db_is_idle(const struct db *db);
 /* The reason of the last failed connection attempt, or "" while all is well; without secrets. */
 const char *db_last_error(const struct db *db);
 
@@ -83,7 +85,9 @@ struct db_fault {
  * failure rows has one entry, which is empty and holds the fault. */
 typedef void db_cb(void *arg, const struct db_rows *rows, const struct err *e);
 
-/* For compare-and-set writes: true means do it again and look. */
+/* True: it may have been done. Send it again, as a compare-and-set or under its key; that nothing
+ * was changed then says that the first one was stored. To look instead is not enough, since the
+ * lost session may still be at work. */
 bool db_outcome_unknown(const struct db_rows *rows);
 /* True when the unit failed on the constraint (or unique index) of this name. */
 bool db_violated(const struct db_rows *rows, const char *constraint);

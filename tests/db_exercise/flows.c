@@ -189,48 +189,31 @@ struct load {
 	struct test *t;
 	int64_t id, n; /* the row; the value that we know */
 	int64_t acked, unknown;
-	bool stop;
+	bool in_doubt, stop;
 	int ended;
 };
 
 static void load_next(struct load *l);
 
-/* Compare-and-set makes a write repeatable: after an unknown outcome, either it was stored (the row
- * is one further) or it was not. */
-static void load_on_looked(void *arg, const struct db_rows *rows, const struct err *e)
-{
-	struct load *l = arg;
-
-	if (e->code == ERR_OK) {
-		int64_t now = db_int(rows, 0, db_col(rows, "n"));
-
-		CHECK(now == l->n || now == l->n + 1);
-		l->n = now;
-	}
-	load_next(l);
-}
-
+/* Compare-and-set makes a write repeatable: after an unknown outcome it is sent again, and no row
+ * says that it had been stored the first time. Looking would not do: the lost session may still be
+ * at work on it, behind the reader's snapshot. */
 static void load_on_set(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct load *l = arg;
 
 	if (e->code == ERR_OK) {
-		CHECK(rows->n == 1);
-		l->n = db_int(rows, 0, 0);
+		CHECK(rows->n == 1 || l->in_doubt);
+		CHECK(rows->n == 0 || db_int(rows, 0, 0) == l->n + 1);
+		l->n++;
 		l->acked++;
-		load_next(l);
-		return;
+		l->in_doubt = false;
+	} else {
+		CHECK(e->code == ERR_DATABASE || e->code == ERR_TIMEOUT);
+		l->in_doubt = l->in_doubt || db_outcome_unknown(rows);
+		l->unknown += db_outcome_unknown(rows);
 	}
-	CHECK(e->code == ERR_DATABASE || e->code == ERR_TIMEOUT);
-	if (!db_outcome_unknown(rows)) {
-		load_next(l);
-		return;
-	}
-	l->unknown++;
-	struct db_unit *u = db_unit(l->t->db, NULL);
-	db_unit_set_deadline(u, CLOCK_MINUTE);
-	db_stmt(u, X_ITEM_GET, DB_INT(l->id));
-	db_send(u, DB_READ, load_on_looked, l);
+	load_next(l);
 }
 
 static void load_next(struct load *l)
@@ -291,7 +274,8 @@ void test_load(struct test *t)
 		struct db_unit *u = db_unit(t->db, NULL);
 		db_stmt(u, X_ITEM_LOCK, DB_INT(l[i].id));
 		struct call c = run_unit(t, u, DB_WRITE);
-		CHECK(c.code == ERR_OK && c.value == l[i].n && l[i].n >= l[i].acked);
+		CHECK(c.code == ERR_OK);
+		CHECK(c.value == l[i].n || (l[i].in_doubt && c.value == l[i].n + 1));
 		acked += l[i].acked;
 		unknown += l[i].unknown;
 	}

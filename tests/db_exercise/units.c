@@ -254,6 +254,7 @@ void test_many(struct test *t)
 		await(t, &c[k].calls, 1);
 	(void)printf(
 		"%d units in %d ms\n", MANY, (int)((clock_elapsed(&clock_real) - start) / 1000));
+	CHECK(db_is_idle(t->db));
 	pause_ms(t, 50);
 	for (int k = 0; k < MANY; k++)
 		CHECK(c[k].calls == 1 && c[k].code == ERR_OK && c[k].value == k);
@@ -267,6 +268,7 @@ void test_many(struct test *t)
 
 		db_stmt(u, X_BIG, DB_INT(3000000));
 		db_send(u, DB_READ, on_call, &over[k]);
+		CHECK(!db_is_idle(full));
 	}
 	for (int k = 0; k < 11; k++)
 		await(t, &over[k].calls, 1);

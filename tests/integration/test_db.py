@@ -3,8 +3,10 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -72,6 +74,80 @@ def test_migrations_started_by_several_at_once(url):
     all_of_them = [subprocess.Popen([EXERCISE, url, "migrate"], stdout=subprocess.PIPE, text=True) for _ in range(6)]
     applied = [int(re.search(r"version 2, applied (\d)", p.communicate(timeout=60)[0])[1]) for p in all_of_them]
     assert sorted(applied) == [0, 0, 0, 0, 0, 2]
+
+
+class Proxy:
+    """Stands between the program and the server, and either cuts what passes into small pieces, or cuts the connection
+    after a random number of bytes."""
+
+    def __init__(self, url, rng, pieces=False, cut=False):
+        self.rng, self.pieces, self.cut, self.cuts = rng, pieces, cut, 0
+        self.server = ("127.0.0.1", int(re.search(r":(\d+)/", url)[1]))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = re.sub(r":\d+/", f":{self.listener.getsockname()[1]}/", url)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.server)
+            except OSError:
+                return
+            for s in (client, server):
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            left = [self.rng.randrange(5000, 60000) if self.cut else float("inf")]
+            for a, b in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(a, b, left), daemon=True).start()
+
+    def pump(self, a, b, left):
+        try:
+            while data := a.recv(65536):
+                while data:
+                    n = self.rng.randrange(1, 400) if self.pieces else len(data)
+                    n = min(n, len(data), max(left[0], 1))
+                    b.sendall(data[:n])
+                    data = data[n:]
+                    left[0] -= n
+                    if left[0] <= 0:
+                        self.cuts += 1
+                        return
+        except OSError:
+            pass
+        finally:
+            for s in (a, b):
+                try:
+                    s.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@pytest.mark.parametrize("scenario", ["values", "arrays", "units", "prepare", "group", "listen"])
+def test_scenario_in_small_pieces(schema, scenario):
+    proxy = Proxy(schema, random.Random(SEED), pieces=True)
+    exercise(proxy.url, scenario)
+    proxy.close()
+
+
+def test_acknowledged_writes_survive_cut_connections(schema):
+    print("seed", SEED)
+    proxy = Proxy(schema, random.Random(SEED), cut=True)
+    p = subprocess.Popen([EXERCISE, proxy.url, "load"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         text=True)
+    end = time.monotonic() + 30
+    while proxy.cuts < 12 and time.monotonic() < end:
+        time.sleep(0.05)
+    proxy.cut = False  # for the connections to come
+    out, err = p.communicate(timeout=120)
+    assert p.returncode == 0, err
+    assert proxy.cuts >= 12
+    acked, unknown, _ = map(int, re.search(r"acked (\d+) unknown (\d+) losses (\d+)\n", out).groups())
+    assert acked > 50 and unknown > 0
+    proxy.close()
 
 
 def run_under_crashes(cluster, url, scenario, times):
