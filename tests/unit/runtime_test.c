@@ -235,6 +235,7 @@ void test_runtime__a_spec_is_checked(void **state)
 	static const char *const no_equals[] = { "A", NULL };
 	static const char *many[RUNTIME_ARGV_MAX + 2];
 	const struct runtime_secret env = { "env", STR("x") }, up = { "../x", STR("x") };
+	const struct runtime_secret large = { "a", { "", RUNTIME_SECRETS_BYTES + 1 } };
 	const struct runtime_mount relative = { "a/b", "/c", true };
 	const struct runtime_spec good = { .attempt = "att_1",
 		.step = "stp_1",
@@ -261,7 +262,8 @@ void test_runtime__a_spec_is_checked(void **state)
 	s.work = "/a/../b", expect_invalid(&s, "/work"), s = good;
 	s.out = "/a\n", expect_invalid(&s, "/out"), s = good;
 	s.secrets = &env, s.n_secrets = 1, expect_invalid(&s, "/secrets");
-	s.secrets = &up, expect_invalid(&s, "/secrets"), s = good;
+	s.secrets = &up, expect_invalid(&s, "/secrets");
+	s.secrets = &large, expect_invalid(&s, "/secrets"), s = good;
 	s.mounts = &relative, s.n_mounts = 1, expect_invalid(&s, "/mounts"), s = good;
 	s.cpus = -1, expect_invalid(&s, "/cpus"), s = good;
 	s.memory = 1000, expect_invalid(&s, "/memory"), s = good;
@@ -505,6 +507,68 @@ void test_runtime__calls_end_with_the_runtime(void **state)
 	while (work_pending(b->loop) != 0)
 		loop_step(b->loop, true);
 	make_runtime(b);
+	bed_free(b);
+}
+
+void test_runtime__a_removed_attempt_cannot_begin(void **state)
+{
+	struct bed *b = bed_new();
+	struct control_make make = { &b->spec, "process", "ins_test", 65534, 65534 };
+	struct err e;
+
+	(void)state;
+	/* As when a worker dies between making the folder and starting the init. */
+	assert_int_equal(control_make(&make, &e), 0);
+	runtime_poll(b->r, &b->ref, on_status, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(b->status.state, RUNTIME_PREPARING);
+	runtime_remove(b->r, &b->ref, on_done, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(start(b), ERR_IO);
+	assert_non_null(strstr(b->err.msg, "spool: File exists"));
+	bed_free(b);
+}
+
+void test_runtime__silence_is_lost_only_after_a_while(void **state)
+{
+	const struct timespec old[2] = { { 1000000000, 0 }, { 1000000000, 0 } };
+	struct bed *b = bed_new();
+	struct control_make make = { &b->spec, "process", "ins_test", 65534, 65534 };
+	char path[300];
+	struct err e;
+
+	(void)state;
+	assert_int_equal(control_make(&make, &e), 0);
+	assert_true(str_print(path, sizeof path, "%s/attempt", b->ctl));
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	runtime_poll(b->r, &b->ref, on_status, b);
+	assert_int_equal(await(b), ERR_OK);
+	assert_int_equal(b->status.state, RUNTIME_ENDED);
+	assert_int_equal(b->status.end, RUNTIME_END_LOST);
+	assert_int_equal(start(b), ERR_IO);
+	bed_free(b);
+}
+
+void test_runtime__shared_files_stay_as_they_are(void **state)
+{
+	struct bed *b = bed_new();
+	char shared[300], linked[300], own[300];
+	struct stat st;
+	struct err e;
+
+	(void)state;
+	assert_true(str_print(shared, sizeof shared, "%s/shared", b->root));
+	assert_true(str_print(linked, sizeof linked, "%s/linked", b->work));
+	assert_true(str_print(own, sizeof own, "%s/own", b->work));
+	assert_int_equal(fs_write_atomic(shared, STR("x"), 0644, &e), 0);
+	assert_int_equal(fs_write_atomic(own, STR("x"), 0644, &e), 0);
+	assert_int_equal(link(shared, linked), 0);
+	assert_int_equal(start(b), ERR_OK);
+	poll_until(b, RUNTIME_ENDED);
+	assert_int_equal(stat(shared, &st), 0);
+	assert_int_equal(st.st_uid, geteuid());
+	assert_int_equal(stat(own, &st), 0);
+	assert_true(geteuid() != 0 || st.st_uid != 0);
 	bed_free(b);
 }
 

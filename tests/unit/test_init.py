@@ -14,7 +14,8 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-INIT = ROOT / os.environ.get("B", "build/debug") / "tidemill-init"
+BUILD = os.environ.get("B", "build/" + os.environ.get("V", "debug"))
+INIT = ROOT / BUILD / "tidemill-init"
 STREAMS = {1: "out", 2: "err", 3: "note"}
 AS_ROOT = os.geteuid() == 0
 
@@ -35,6 +36,12 @@ def alive(pid):
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    if "B" not in os.environ:
+        subprocess.run(["make", "-s", f"{BUILD}/tidemill-init"], cwd=ROOT, check=True)
 
 
 class Init:

@@ -1,5 +1,6 @@
 #include "worker/runtime/control.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
@@ -16,7 +17,7 @@
 
 #define RECORD "attempt"
 
-enum { PATH_MAX_HERE = 1024 };
+enum { PATH_MAX_HERE = 1024, FRESH_S = 30 };
 
 /* DIR/NAME; callers' folders are checked to be shorter. */
 static const char *join(char out[PATH_MAX_HERE], const char *dir, const char *name)
@@ -150,6 +151,28 @@ bool control_held(const char *ctl)
 	if (fd >= 0)
 		(void)close(fd);
 	return held;
+}
+
+bool control_fresh(const char *ctl)
+{
+	char path[PATH_MAX_HERE];
+	struct stat st;
+
+	if (stat(join(path, ctl, RECORD), &st) < 0)
+		return false;
+	int64_t age = clock_now(&clock_real) / CLOCK_SECOND - (int64_t)st.st_mtim.tv_sec;
+	return age >= -FRESH_S && age < FRESH_S;
+}
+
+/* The init refuses a folder that has a spool. */
+void control_seal(const char *ctl)
+{
+	char path[PATH_MAX_HERE];
+	int fd = open(join(path, ctl, CTL_SPOOL),
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+	if (fd >= 0)
+		(void)close(fd);
 }
 
 bool control_past_start(const struct runtime_status *s)
@@ -322,6 +345,8 @@ static int give_tree(const char *root, uid_t uid, gid_t gid, struct err *e)
 		if (at->fts_info == FTS_ERR || at->fts_info == FTS_DNR || at->fts_info == FTS_NS) {
 			errno = at->fts_errno;
 			rc = err_errno(e, "read", at->fts_path);
+		} else if (at->fts_info == FTS_F && at->fts_statp->st_nlink > 1) {
+			continue;
 		} else if (lchown(at->fts_path, uid, gid) < 0) {
 			rc = err_errno(e, "give away", at->fts_path);
 		}

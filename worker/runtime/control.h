@@ -17,7 +17,8 @@ struct control_make {
 	gid_t gid;
 };
 
-/* (blocks) Control folder with its record, secrets, ownership of work and out. A folder that is
+/* (blocks) Control folder with its record, secrets, ownership of work and out (files there that
+ * have more than one link belong to somebody else as well, and stay as they are). A folder that is
  * there already must be of the same attempt, epoch and installation (else ERR_CONFLICT). */
 int control_make(const struct control_make *m, struct err *e) MUST_CHECK;
 
@@ -34,6 +35,11 @@ int control_read(const char *ctl, struct runtime_status *ret, struct control_ini
 	struct err *e) MUST_CHECK;
 /* True while the init that runs in the folder lives. Disturbs nobody. */
 bool control_held(const char *ctl);
+/* True for a moment after the folder was made, in which an init that was started by a worker that
+ * is gone now may not have spoken yet. */
+bool control_fresh(const char *ctl);
+/* Makes sure that no init begins in this folder any more; one that has begun goes on. */
+void control_seal(const char *ctl);
 /* True when the command has started, so that its secret environment is not needed any more. */
 bool control_past_start(const struct runtime_status *s);
 /* The last word of an init that is not there any more: fills end and message. */

@@ -307,7 +307,10 @@ static void poll_on_inspected(void *arg, const struct fetch_reply *reply, const 
 	if (rc == 0)
 		rc = jsn_parse(reply->body, &doc, &e);
 	if (rc < 0 && !had_ended && e.code == ERR_NOT_FOUND) {
-		control_lost(s, "its container is gone");
+		if (s->state == RUNTIME_PREPARING)
+			s->state = RUNTIME_GONE; /* it was never made */
+		else
+			control_lost(s, "its container is gone");
 		rtcall_settle(&c->call, NULL);
 		return;
 	}
@@ -377,7 +380,7 @@ static void list_on_read(void *arg, const struct fetch_reply *reply, const struc
 		return;
 	}
 	size_t n = jsn_count(jsn_root(doc));
-	c->call.found = arena_array_of(c->call.a, struct runtime_found, n + 1);
+	c->call.found = mem_new(n + 1, sizeof *c->call.found);
 	for (size_t i = 0; i < n; i++)
 		if (read_found(jsn_at(jsn_root(doc), i), &c->call.found[c->call.n_found]))
 			c->call.n_found++;

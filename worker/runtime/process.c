@@ -45,6 +45,7 @@ struct start {
 
 struct ending {
 	struct rtcall call;
+	struct process *p;
 	struct loop_timer look;
 	struct rtjob *job;
 	int tries;
@@ -116,8 +117,12 @@ static void process_poll(
 		return;
 	}
 	bool alive = held || rtcall_find(&p->calls, RTCALL_START, a->attempt) != NULL;
-	if (!alive && c->status.state != RUNTIME_ENDED && c->status.state != RUNTIME_GONE)
+	bool early = c->status.state == RUNTIME_PREPARING && control_fresh(a->ctl);
+	if (!alive && !early && c->status.state != RUNTIME_ENDED &&
+		c->status.state != RUNTIME_GONE) {
+		control_seal(a->ctl);
 		control_lost(&c->status, "the process was killed, or the host restarted");
+	}
 	if (control_past_start(&c->status))
 		control_forget_env(a->secrets_dir);
 	rtcall_settle(c, NULL);
@@ -255,9 +260,11 @@ static void kid_on_done(void *arg, const struct loop_child_exit *x)
 
 	(void)x;
 	k->complaint[strcspn(k->complaint, "\n")] = '\0';
-	if (s != NULL && control_read(s->spec->ctl, &status, NULL, &e) == 0 &&
-		status.state == RUNTIME_ENDED) {
-		start_end(s, NULL);
+	bool begun = s != NULL && control_read(s->spec->ctl, &status, NULL, &e) == 0 &&
+		     (status.state != RUNTIME_PREPARING || control_held(s->spec->ctl));
+	if (begun) {
+		/* It has had its say, or another init was there first and will. */
+		s->kid = NULL;
 	} else if (s != NULL) {
 		if (s->cancelled)
 			(void)err_set(&e, ERR_CANCELLED, "stopped before it began");
@@ -379,10 +386,9 @@ static void list_on_read(void *arg)
 	struct rtcall *c = j->call;
 
 	if (c != NULL && j->rc == 0) {
-		c->found = arena_array_of(c->a, struct runtime_found, j->n_found + 1);
+		c->found = j->found;
 		c->n_found = j->n_found;
-		for (size_t i = 0; i < j->n_found; i++)
-			c->found[i] = j->found[i];
+		j->found = NULL;
 	}
 	if (c != NULL)
 		rtcall_settle(c, j->rc < 0 ? &j->err : NULL);
@@ -404,14 +410,18 @@ static void process_remove(
 {
 	struct process *p = process_of(r);
 	struct ending *x = rtcall_new(&p->calls, sizeof *x, RTCALL_REMOVE, remove_abandon, arg);
-	struct err none;
 
 	x->call.fn.done = done;
+	x->p = p;
 	rtcall_set_ref(&x->call, a);
 	loop_timer_init(&x->look, p->calls.loop, remove_on_look, x);
-	if (stop_now(p, a, RUNTIME_STOP_FORCE, &none) < 0)
-		none.code = ERR_OK; /* nothing runs: so much the better */
 	loop_timer_set(&x->look, 0);
+}
+
+static const struct err *time_out(struct err *e)
+{
+	(void)err_set(e, ERR_TIMEOUT, "the attempt does not end");
+	return e;
 }
 
 static void remove_on_look(void *arg)
@@ -419,14 +429,19 @@ static void remove_on_look(void *arg)
 	struct ending *x = arg;
 	struct err e;
 
+	/* An init that is about to begin finds the folder sealed, or has begun and is seen here. */
+	control_seal(x->call.ref.ctl);
 	if (control_held(x->call.ref.ctl) ||
 		rtcall_find(x->call.all, RTCALL_START, x->call.attempt) != NULL) {
-		if (++x->tries < END_TRIES) {
+		bool last = ++x->tries == END_TRIES;
+		if (!last && stop_now(x->p, &x->call.ref, RUNTIME_STOP_FORCE, &e) < 0)
+			last = e.code != ERR_NOT_FOUND;
+		if (!last)
 			loop_timer_set(&x->look, LOOK_MS);
-			return;
-		}
-		(void)err_set(&e, ERR_TIMEOUT, "the attempt does not end");
-		rtcall_settle(&x->call, &e);
+		else if (x->tries == END_TRIES)
+			rtcall_settle(&x->call, time_out(&e));
+		else
+			rtcall_settle(&x->call, &e);
 		return;
 	}
 	x->job = rtjob_new(&x->call);

@@ -68,6 +68,7 @@ static void rtcall_free(void *arg)
 
 	if (!c->delivered)
 		deliver(c);
+	mem_free(c->found);
 	arena_drop(c->a);
 	mem_free(c);
 }

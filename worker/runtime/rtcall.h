@@ -47,7 +47,7 @@ struct rtcall {
 	struct runtime_about about; /* results */
 	struct runtime_started started;
 	struct runtime_status status;
-	struct runtime_found *found; /* in the arena */
+	struct runtime_found *found; /* freed with the call */
 	size_t n_found;
 };
 

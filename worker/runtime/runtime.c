@@ -1,6 +1,6 @@
 #include "worker/runtime/runtime.h"
 
-enum { SECRET_MAX = 1 << 20, PATH_LENGTH_MAX = 512, HOURS_MAX = 24 * 366 };
+enum { PATH_LENGTH_MAX = 512, HOURS_MAX = 24 * 366 };
 
 void runtime_probe(struct runtime *r, runtime_about_cb *done, void *arg)
 {
@@ -130,6 +130,8 @@ static int check_secrets(const struct runtime_spec *s, struct err *e)
 	static const char allowed[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
+	size_t bytes = 0;
+
 	if (s->n_secrets > RUNTIME_SECRETS_MAX)
 		return err_field(e, "/secrets", "has more than %d items", RUNTIME_SECRETS_MAX);
 	for (size_t i = 0; i < s->n_secrets; i++) {
@@ -142,9 +144,10 @@ static int check_secrets(const struct runtime_spec *s, struct err *e)
 				"-, "
 				"not start with a dot and not be env",
 				i);
-		if (s->secrets[i].bytes.n > SECRET_MAX)
-			return err_field(
-				e, "/secrets", "item %zu is larger than %d bytes", i, SECRET_MAX);
+		if (s->secrets[i].bytes.n > RUNTIME_SECRETS_BYTES - bytes)
+			return err_field(e, "/secrets", "is larger than %d bytes in all",
+				RUNTIME_SECRETS_BYTES);
+		bytes += s->secrets[i].bytes.n;
 	}
 	return 0;
 }

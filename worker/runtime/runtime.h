@@ -41,6 +41,7 @@ struct runtime_secret {
 
 enum { RUNTIME_ID_MAX = 64, RUNTIME_ARGV_MAX = 256, RUNTIME_ENV_MAX = 256, RUNTIME_GPUS_MAX = 64 };
 enum { RUNTIME_MOUNTS_MAX = 64, RUNTIME_SECRETS_MAX = 64, RUNTIME_ARGV_BYTES = 1 << 20 };
+enum { RUNTIME_SECRETS_BYTES = 4 << 20 /* of all secret files together */ };
 
 /* Lists of strings end with NULL; a NULL list is empty. */
 struct runtime_spec {
@@ -69,7 +70,7 @@ struct runtime_spec {
 	int64_t deadman_s; /* 0: none */
 	int64_t grace_s; /* between asking to end and killing */
 	int64_t max_log; /* bytes of output that are kept; 0: the init's default */
-	bool barrier; /* hold the command until runtime_go() */
+	bool barrier; /* hold the command until control_go() */
 	unsigned rank;
 };
 
@@ -81,7 +82,7 @@ struct runtime_ref {
 };
 
 enum runtime_state {
-	RUNTIME_GONE, /* nothing of it is there */
+	RUNTIME_GONE, /* nothing of it runs or ran; it can be started */
 	RUNTIME_PREPARING, /* made, but the init has not spoken yet */
 	RUNTIME_WAITING, /* at the barrier */
 	RUNTIME_RUNNING,
@@ -187,7 +188,7 @@ struct runtime_process_config {
 };
 
 struct runtime_docker_config {
-	const char *init;
+	const char *init; /* as the daemon's host sees it, like all paths of a spec */
 	const char *install;
 	const char *socket; /* NULL: /var/run/docker.sock */
 	const char *network; /* NULL: "bridge" */
