@@ -71,5 +71,6 @@ void test_group(struct test *t);
 void test_listen(struct test *t);
 void test_load(struct test *t);
 void test_group_load(struct test *t);
+void test_rate(struct test *t);
 
 #endif

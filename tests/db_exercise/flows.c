@@ -315,3 +315,35 @@ void test_group_load(struct test *t)
 	db_group_free(g.group);
 	mem_free(x);
 }
+
+/* How fast: items through the group with so many outstanding at all times, for two seconds. */
+static void rate_with(struct test *t, int outstanding, int64_t first_id)
+{
+	enum { MANY = 400000 };
+	struct grouping g = { .done = 0 };
+	struct entry *x = mem_new(MANY, sizeof *x);
+	int64_t start = clock_elapsed(&clock_real), now = start;
+	int n = 0;
+
+	g.group = open_group(t, &g);
+	while (now - start < 2 * CLOCK_SECOND && n < MANY - outstanding) {
+		for (; n < g.done + outstanding; n++)
+			add(&g, &x[n], first_id + n, NULL);
+		loop_step(t->loop, true);
+		now = clock_elapsed(&clock_real);
+	}
+	(void)printf("outstanding %d: %.0f items/s, %.2f ms each, %.1f items per commit\n",
+		outstanding, g.done * 1e6 / (double)(now - start),
+		(double)(now - start) / 1000 * outstanding / g.done, (double)g.done / g.batches);
+	await(t, &g.done, n);
+	db_group_free(g.group);
+	mem_free(x);
+}
+
+void test_rate(struct test *t)
+{
+	CHECK(call_of(t, DB_WRITE, X_ECHO, DB_INT(1)).code == ERR_OK);
+	rate_with(t, 1, 1000000);
+	rate_with(t, 16, 2000000);
+	rate_with(t, 1000, 3000000);
+}

@@ -179,6 +179,7 @@ static const struct {
 	{ "listen", test_listen },
 	{ "load", test_load },
 	{ "group_load", test_group_load },
+	{ "rate", test_rate },
 };
 
 int main(int argc, char **argv)
