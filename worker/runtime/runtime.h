@@ -83,7 +83,9 @@ struct runtime_ref {
 
 enum runtime_state {
 	RUNTIME_GONE, /* nothing of it runs or ran; it can be started */
-	RUNTIME_PREPARING, /* made, but the init has not spoken yet */
+	/* Made, but the init has not spoken yet. Found so by a worker that has just begun, it is to
+	 * be started again, which goes on where the earlier one was. */
+	RUNTIME_PREPARING,
 	RUNTIME_WAITING, /* at the barrier */
 	RUNTIME_RUNNING,
 	RUNTIME_ENDED,
@@ -143,7 +145,9 @@ struct runtime_started {
 enum runtime_stop {
 	RUNTIME_STOP_ASK, /* SIGTERM; the init kills after grace_s */
 	RUNTIME_STOP_KILL, /* SIGKILL to the command; the init writes down how it ended */
-	RUNTIME_STOP_FORCE, /* the init too: its last word and unsaved output are lost */
+	/* The init too: its last word and unsaved output are lost, and with `process` whatever has
+	 * left the command's process group goes on. For an init that does not answer. */
+	RUNTIME_STOP_FORCE,
 };
 
 typedef void runtime_about_cb(void *arg, const struct runtime_about *about);
