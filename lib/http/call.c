@@ -125,6 +125,29 @@ static int args_decode(struct http_req *q, struct err *e)
 	return 0;
 }
 
+/* What a proxy on this host says of the client. Only its last word counts: what stands before that
+ * came from the client. */
+static void take_forwarded(struct http_call *k)
+{
+	struct http_req *q = &k->q;
+	struct str last = STR_NONE, rest, piece;
+	struct ip ip;
+
+	if (!k->server->cfg.behind_proxy || !ip_is_loopback(&q->peer_ip))
+		return;
+	for (size_t i = 0; i < q->n_headers; i++)
+		if (str_eq_nocase(q->headers[i].name, STR("x-forwarded-for")))
+			last = q->headers[i].value;
+	rest = last;
+	while (rest.p != NULL && str_next(&rest, ',', &piece))
+		last = str_trim(piece);
+	if (last.p != NULL && ip_parse(last, &ip)) {
+		q->peer_ip = ip;
+		ip_format(k->peer, &ip);
+	}
+	q->tls = q->tls || str_is(http_header(q, "x-forwarded-proto"), "https");
+}
+
 static void head_copy(struct http_call *k, const struct h1_head *h, struct str bytes)
 {
 	struct http_req *q = &k->q;
@@ -146,6 +169,7 @@ static void head_copy(struct http_call *k, const struct h1_head *h, struct str b
 	h1_body_init(&k->body, h->framing, h->length);
 	k->body_over = h->framing == H1_BODY_NONE;
 	q->body_size = h->framing == H1_BODY_CHUNKED ? -1 : (int64_t)h->length;
+	take_forwarded(k);
 	id = http_header(q, "x-request-id");
 	if (id_acceptable(id)) {
 		memcpy(k->id, id.p, id.n);

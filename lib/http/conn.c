@@ -241,7 +241,10 @@ static ssize_t read_more(struct conn *c)
 	if (c->call != NULL && c->in.n == 0 && call_wants_body(c->call))
 		return read_body(c);
 	if (c->yielded || (c->call != NULL && c->in.n >= IN_WAITING_MAX))
-		return -1;
+		return -1; /* a client that leaves now is seen when it is next written to */
+	/* Behind an endless answer nothing is ever read as a request. */
+	if (c->call != NULL && c->call->unending)
+		return conn_read_bytes(c, c->server->scratch, READ_MAX);
 	room = buf_room(&c->in, IN_ROOM);
 	if (room == NULL) {
 		/* Cannot be: heads are refused and bodies used up long before. */
@@ -466,6 +469,12 @@ static void conn_settle(struct conn *c)
 		buf_done(&c->in); /* who only waits holds no buffer */
 	if (c->state == CONN_LINGER)
 		return;
+	/* So much behind a request that is held that its end could not be seen any more. */
+	if (c->in.n >= IN_WAITING_MAX && c->call != NULL && c->call->on_close != NULL &&
+		!c->call->begun) {
+		conn_close(c);
+		return;
+	}
 	if (c->closing && waiting == 0 && c->call == NULL) {
 		conn_end(c);
 		return;

@@ -10,7 +10,7 @@
  * write (and one TLS record) carries both.
  */
 
-enum { HEADER_VALUE_MAX = 4096 };
+enum { HEADER_VALUE_MAX = 4096, TYPE_MAX = 255 };
 
 static const char *reason(int status)
 {
@@ -76,6 +76,9 @@ void reply_head(struct http_call *k, int status, const char *type, int64_t lengt
 	c->keep_alive = conn_can_keep(c, k) && (length >= 0 || k->minor == 1);
 	buf_clear(b);
 	buf_addf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason(status), server_date(s));
+	/* Types of stored files were once said by a user. */
+	if (type != NULL && (str_has_control(str_c(type)) || strlen(type) > TYPE_MAX))
+		type = "application/octet-stream";
 	if (type != NULL)
 		buf_addf(b, "Content-Type: %s\r\n", type);
 	if (k->chunked)

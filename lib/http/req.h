@@ -70,7 +70,8 @@ struct str http_arg(const struct http_req *q, const char *name, size_t nth);
 void http_auth_ok(struct http_req *q);
 
 /* Called once, in a later turn, when the client has gone before the answer was complete. The
- * handler lets go of what it holds and still ends the request, by http_drop() or any reply. */
+ * handler lets go of what it holds and still ends the request, by http_drop() or any reply. A
+ * client that sends more than 16 KiB behind a request that is held counts as gone. */
 typedef void http_close_cb(void *arg);
 void http_on_close(struct http_req *q, http_close_cb *fn, void *arg);
 bool http_gone(const struct http_req *q);

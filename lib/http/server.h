@@ -52,6 +52,9 @@ struct http_config {
 	http_handler
 		*fallback; /* GET and HEAD of paths without a route (static files); NULL: 404 */
 	bool (*host_ok)(void *app, struct str host); /* Host without port; NULL: every host */
+	/* A proxy on this host stands in front: from loopback peers the last X-Forwarded-For is
+	 * taken as the client's address, and X-Forwarded-Proto: https as TLS. From others never. */
+	bool behind_proxy;
 	void (*on_done)(void *app, const struct http_done *d); /* for metrics; NULL: none */
 	struct http_limits limits;
 	struct http_deadlines deadlines;

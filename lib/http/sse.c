@@ -11,8 +11,6 @@
  * receivers share by reference; the rare HTTP/1.0 client is given the middle only.
  */
 
-enum { EVENT_MAX = 4 << 20 };
-
 struct sse_event {
 	unsigned refs;
 	size_t skip, payload; /* the event within the chunk */
@@ -49,7 +47,7 @@ struct sse_event *sse_event_new(struct str id, struct str name, struct str data)
 	struct buf b;
 
 	BUG_ON(str_has_control(id) || str_has_control(name));
-	buf_init(&b, EVENT_MAX);
+	buf_init(&b, SSE_EVENT_MAX);
 	if (id.n != 0)
 		add_lines(&b, "id: ", id);
 	if (name.n != 0)
@@ -61,7 +59,7 @@ struct sse_event *sse_event_new(struct str id, struct str name, struct str data)
 	ev->refs = 1;
 	ev->skip = strlen(size);
 	ev->payload = b.n;
-	buf_init(&ev->chunk, EVENT_MAX + 64);
+	buf_init(&ev->chunk, SSE_EVENT_MAX + 64);
 	buf_adds(&ev->chunk, size);
 	buf_add(&ev->chunk, buf_str(&b));
 	buf_adds(&ev->chunk, "\r\n");
@@ -147,6 +145,10 @@ struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg
 	s->on_close = on_close;
 	s->arg = arg;
 	k->unending = true;
+	if (k->conn != NULL) {
+		k->conn->keep_alive = false;
+		buf_clear(&k->conn->in);
+	}
 	http_reply_header(q, "X-Accel-Buffering", STR("no"));
 	http_stream_begin(q, 200, "text/event-stream; charset=utf-8", -1);
 	http_stream_write(q, STR("retry: 2000\n\n"));
@@ -154,6 +156,9 @@ struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg
 	loop_timer_every(&s->heartbeat, k->server->cfg.deadlines.heartbeat);
 	http_on_close(q, on_gone, s);
 	loop_defer(k->server->loop, request_forget, k);
+	/* HEAD has its answer; it is written before this runs. */
+	if (k->no_body)
+		loop_defer(k->server->loop, on_gone, s);
 	return s;
 }
 

@@ -12,8 +12,9 @@
 struct sse;
 struct sse_event;
 
-/* id and name may be empty; data may have several lines. Control characters in id or name are a
- * bug. Starts with one count. */
+/* id and name may be empty; data may have several lines. Control characters in id or name, and more
+ * than SSE_EVENT_MAX bytes in all, are a bug. Starts with one count. */
+enum { SSE_EVENT_MAX = 4 << 20 };
 struct sse_event *sse_event_new(struct str id, struct str name, struct str data)
 	__attribute__((returns_nonnull));
 void sse_event_hold(struct sse_event *ev);

@@ -66,7 +66,7 @@ struct loop *loop_new(void)
 	cfg = event_config_new();
 	BUG_ON(cfg == NULL);
 	/* One thread uses the base: its locks would only cost. */
-	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER);
+	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK);
 	l->base = event_base_new_with_config(cfg);
 	event_config_free(cfg);
 	BUG_ON(l->base == NULL);

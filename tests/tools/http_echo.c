@@ -1,7 +1,8 @@
 /*
  * A small server around lib/http for tests and benchmarks.
  *
- *     http_echo [--tls CERT KEY] [--file PATH] [--set LIMIT_OR_DEADLINE=N] … [--port N]
+ *     http_echo [--tls CERT KEY] [--file PATH] [--set LIMIT_OR_DEADLINE=N] … [--behind proxy]
+ * [--port N]
  *
  * Prints "port=N" and serves until SIGTERM, then drains. Routes:
  *     GET  /ping                      {"ok":true}
@@ -326,8 +327,8 @@ static void params(struct http_req *q)
 	struct str a = http_param(q, "a"), rest = http_param(q, "rest");
 
 	http_reply_bytes(q, 200, "text/plain",
-		arena_printf(q->arena, "a=%.*s rest=%.*s x=%.*s", STR_ARG(a), STR_ARG(rest),
-			STR_ARG(http_arg(q, "x", 0))));
+		arena_printf(q->arena, "a=%.*s rest=%.*s x=%.*s peer=%s tls=%d", STR_ARG(a),
+			STR_ARG(rest), STR_ARG(http_arg(q, "x", 0)), q->peer, q->tls));
 }
 
 static void two_faults(struct http_req *q)
@@ -484,6 +485,8 @@ int main(int argc, char **argv)
 			if (app.tls == NULL)
 				die(&e);
 			i += 2;
+		} else if (strcmp(argv[i], "--behind") == 0) {
+			c.behind_proxy = strcmp(argv[++i], "proxy") == 0;
 		} else if (strcmp(argv[i], "--file") == 0) {
 			app.file = argv[++i];
 		} else if (strcmp(argv[i], "--set") == 0) {
