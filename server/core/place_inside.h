@@ -1,0 +1,97 @@
+/*
+ * Inside of placement, shared by place*.c only. Steps are alike in layers, and each layer is worked
+ * out once: a `where` (pool, labels, runtimes) gives the workers that could ever take the step; a
+ * `want` (models and memory of GPUs) gives the kinds of GPU that match; a `site` is a pair of the
+ * two; a `shape` is a site with amounts. A shape that found no place once finds none later in the
+ * pass, since what is free only shrinks.
+ */
+#ifndef SERVER_CORE_PLACE_INSIDE_H
+#define SERVER_CORE_PLACE_INSIDE_H
+#include "server/core/place.h"
+
+#define PLACE_NOWHERE UINT32_MAX
+
+/* A worker as placement sees it, in order of ids. Amounts are what is free. */
+struct place_slot {
+	int64_t cpus; /* thousandths */
+	uint64_t memory, disk;
+	uint32_t gpus, running;
+	uint32_t groups, groups_n; /* its GPUs by kind: groups[groups] … */
+	uint32_t worker; /* position in the snapshot */
+	uint32_t gpu; /* number of its first GPU, counted over all slots */
+	uint64_t pool; /* hash */
+	const uint64_t *labels; /* hashes of key and value */
+};
+
+struct place_group {
+	uint32_t kind, free, all;
+};
+
+struct place_where {
+	uint32_t step; /* one that has it */
+	uint32_t fits; /* number of slots set below */
+	const uint64_t *slots; /* bit set */
+};
+
+struct place_gpu_want {
+	uint32_t step;
+	const uint64_t *kinds; /* bit set */
+};
+
+/* The most that is free, and in all, over the slots of a site; `at` is the slot of the former. */
+struct place_most {
+	int64_t free, all;
+	uint32_t at;
+};
+enum { DIM_CPUS, DIM_MEMORY, DIM_DISK, DIM_GPUS, DIMS };
+
+struct place_site {
+	uint32_t step, where, want; /* want: PLACE_NOWHERE without GPUs */
+	bool known; /* most[] has been worked out */
+	struct place_most most[DIMS];
+};
+
+struct place_shape {
+	uint32_t step, site;
+	int64_t need[DIMS];
+	bool blocked;
+	const struct place_blocker *blockers;
+	uint32_t blockers_n;
+};
+
+/* Positions of things that are alike: hash table over the caller's own equality. */
+struct place_table {
+	uint32_t *slots; /* item + 1, or 0 */
+	size_t mask;
+};
+
+struct place_pass {
+	const struct place_snapshot *s;
+	struct arena *a;
+	struct place_slot *slots;
+	struct place_group *groups;
+	const struct place_gpu **kinds; /* one GPU of each kind */
+	bool *taken; /* by number of the GPU: not to be given */
+	struct place_where *wheres;
+	struct place_gpu_want *wants;
+	struct place_site *sites;
+	struct place_shape *shapes;
+	uint32_t *shape_of; /* by step */
+	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
+};
+
+/* place_index.c: everything of the above, from the snapshot. */
+void place_index(struct place_pass *p);
+int64_t place_thousandths(double cpus);
+/* GPUs of the slot whose kind is in the set (NULL: none): free ones, and all. */
+uint32_t place_matching(const struct place_pass *p, const struct place_slot *slot,
+	const uint64_t *kinds, uint32_t *ret_all);
+/* place_why.c: the blockers of a shape that found no place. */
+void place_why(struct place_pass *p, struct place_shape *shape);
+
+static inline bool place_bit(const uint64_t *set, uint32_t i)
+{
+	return (set[i / 64] >> (i % 64) & 1) != 0;
+}
+
+#endif

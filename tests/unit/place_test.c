@@ -1,0 +1,648 @@
+#include "api/pipeline.h"
+#include "server/core/place.h"
+#include "tests/unit/unit.h"
+
+#include <time.h>
+
+#define GB UINT64_C(1000000000)
+
+/* ---- small worlds by hand ---------------------------------------------------------------------
+ */
+
+struct world {
+	struct arena *a;
+	struct place_project projects[4];
+	struct place_worker workers[8];
+	struct place_step steps[16];
+	struct place_snapshot s;
+};
+
+static void world_init(struct world *w)
+{
+	*w = (struct world){ .a = arena_new(16 << 20) };
+	w->projects[0] = (struct place_project){ .id = STR("prj_a"), .weight = 1 };
+	w->projects[1] = (struct place_project){ .id = STR("prj_b"), .weight = 1 };
+	w->s = (struct place_snapshot){ .projects = w->projects,
+		.projects_n = 2,
+		.steps = w->steps,
+		.workers = w->workers,
+		.seed = 42 };
+}
+
+static struct place_worker *add_worker(struct world *w, const char *id, double cpus, uint32_t gpus,
+	const char *model, uint64_t memory)
+{
+	struct place_worker *k = &w->workers[w->s.workers_n++];
+	struct place_gpu *list = arena_array_of(w->a, struct place_gpu, gpus + 1);
+
+	for (uint32_t i = 0; i < gpus; i++)
+		list[i] = (struct place_gpu){ .uuid = arena_printf(w->a, "GPU-%s-%u", id, i),
+			.model = str_c(model),
+			.memory = memory,
+			.free = true };
+	*k = (struct place_worker){ .id = str_c(id),
+		.name = str_c(id),
+		.pool = STR("default"),
+		.runtimes = 1 << RUNTIME_DOCKER | 1 << RUNTIME_PROCESS,
+		.cpus_free = cpus,
+		.cpus = cpus,
+		.memory_free = 64 * GB,
+		.memory = 64 * GB,
+		.disk_free = 100 * GB,
+		.gpus = list,
+		.gpus_n = gpus };
+	return k;
+}
+
+static struct place_step *add_step(struct world *w, const char *id, double cpus, uint32_t gpus)
+{
+	struct place_step *s = &w->steps[w->s.steps_n++];
+
+	*s = (struct place_step){ .id = str_c(id),
+		.queued_at = (int64_t)w->s.steps_n,
+		.cpus = cpus,
+		.memory = GB,
+		.gpus = { .count = gpus },
+		.pool = STR("default"),
+		.runtimes = { RUNTIME_DOCKER, RUNTIME_PROCESS },
+		.runtimes_n = 2 };
+	return s;
+}
+
+/* "s1>w1 s2>w1; s3": placements in order, then those that wait. */
+static void places(struct world *w, const char *want, struct place_result *r)
+{
+	char got[1000] = "";
+
+	place_pass(&w->s, w->a, r);
+	for (size_t i = 0; i < r->placed_n; i++)
+		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s>%.*s",
+			i != 0 ? " " : "", STR_ARG(w->steps[r->placed[i].step].id),
+			STR_ARG(w->workers[r->placed[i].worker].id));
+	for (size_t i = 0; i < r->waiting_n; i++)
+		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s",
+			i != 0 ? " " : "; ", STR_ARG(w->steps[r->waiting[i].step].id));
+	assert_string_equal(got, want);
+}
+
+void test_place__by_priority_then_share_then_age(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w1", 4, 0, "", 0);
+	for (int i = 0; i < 4; i++)
+		add_step(&w, (const char *[]){ "a1", "a2", "a3", "a4" }[i], 1, 0);
+	add_step(&w, "b1", 1, 0)->project = 1;
+	add_step(&w, "b2", 1, 0)->project = 1;
+	add_step(&w, "urgent", 1, 0)->priority = 10;
+	add_step(&w, "later", 1, 0)->priority = -10;
+	/* The urgent one counts for project a: b goes next. */
+	places(&w, "urgent>w1 b1>w1 a1>w1 b2>w1; a2 a3 a4 later", &r);
+	w.projects[0].weight = 3;
+	places(&w, "urgent>w1 b1>w1 a1>w1 a2>w1; a3 a4 b2 later", &r);
+	w.projects[0].weight = 1;
+	w.projects[1].running = 5;
+	places(&w, "urgent>w1 a1>w1 a2>w1 a3>w1; a4 b1 b2 later", &r);
+	arena_drop(w.a);
+}
+
+void test_place__smaller_ones_pass_a_blocked_one(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w1", 8, 4, "NVIDIA H100", 80 * GB);
+	add_step(&w, "big", 1, 8)->priority = 5;
+	add_step(&w, "small", 1, 4);
+	add_step(&w, "none", 1, 1);
+	places(&w, "small>w1; big none", &r);
+	const struct place_blocker *b = r.waiting[0].blockers;
+	assert_int_equal(r.waiting[0].blockers_n, 1);
+	assert_int_equal(b->kind, PLACE_GPUS);
+	assert_int_equal(b->need, 8);
+	assert_int_equal(b->most_free, 0); /* at the end of the pass */
+	assert_int_equal(b->most_all, 4);
+	assert_true(str_is(b->worker, "w1"));
+	arena_drop(w.a);
+}
+
+void test_place__gpus_are_packed_and_of_one_kind(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w1", 64, 8, "NVIDIA H100 80GB HBM3", 85 * GB);
+	add_worker(&w, "w2", 64, 4, "NVIDIA H100 80GB HBM3", 85 * GB);
+	add_worker(&w, "w3", 64, 0, "", 0);
+	struct place_gpu *mixed = arena_array_of(w.a, struct place_gpu, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		mixed[i] = (struct place_gpu){ .uuid = arena_printf(w.a, "GPU-m-%u", i),
+			.model = i % 2 == 0 ? STR("NVIDIA L4") : STR("NVIDIA T4"),
+			.memory = i % 2 == 0 ? 24 * GB : 16 * GB,
+			.free = i != 1 };
+	add_worker(&w, "w4", 64, 0, "", 0)->gpus = mixed;
+	w.workers[3].gpus_n = 4;
+	const struct str h100[] = { STR("H100") }, small[] = { STR("L4"), STR("T4") };
+	add_step(&w, "two", 1, 2)->gpus = (struct gpus_want){ 2, h100, 1, 0, 0 };
+	add_step(&w, "eight", 1, 8);
+	add_step(&w, "cpu", 1, 0);
+	add_step(&w, "pair", 1, 2)->gpus = (struct gpus_want){ 2, small, 2, 0, 0 };
+	add_step(&w, "memory", 1, 1)->gpus = (struct gpus_want){ 1, NULL, 0, 0, 40 * GB };
+	places(&w, "two>w2 eight>w1 cpu>w3 pair>w4 memory>w4", &r);
+	assert_int_equal(r.placed[0].gpus_n, 2);
+	assert_true(str_is(r.placed[0].gpus[0], "GPU-w2-0"));
+	assert_true(str_is(r.placed[0].gpus[1], "GPU-w2-1"));
+	assert_int_equal(r.placed[2].gpus_n, 0);
+	/* Two of one kind, though the other kind comes in between; then what is left. */
+	assert_true(str_is(r.placed[3].gpus[0], "GPU-m-0"));
+	assert_true(str_is(r.placed[3].gpus[1], "GPU-m-2"));
+	assert_true(str_is(r.placed[4].gpus[0], "GPU-m-3"));
+	arena_drop(w.a);
+}
+
+void test_place__the_first_runtime_that_is_offered(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w1", 4, 0, "", 0)->runtimes = 1 << RUNTIME_PROCESS;
+	add_step(&w, "s1", 1, 0);
+	places(&w, "s1>w1", &r);
+	assert_int_equal(r.placed[0].runtime, RUNTIME_PROCESS);
+	w.workers[0].runtimes |= 1 << RUNTIME_DOCKER;
+	places(&w, "s1>w1", &r);
+	assert_int_equal(r.placed[0].runtime, RUNTIME_DOCKER);
+	arena_drop(w.a);
+}
+
+void test_place__fractions_of_a_core_add_up(void **state)
+{
+	static const char *const ids[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "x" };
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w", 1, 0, "", 0);
+	for (size_t i = 0; i < 11; i++)
+		add_step(&w, ids[i], 0.1, 0);
+	places(&w, "0>w 1>w 2>w 3>w 4>w 5>w 6>w 7>w 8>w 9>w; x", &r);
+	arena_drop(w.a);
+}
+
+static void explains(struct world *w, const char *want)
+{
+	char text[PLACE_TEXT_MAX], all[3 * PLACE_TEXT_MAX] = "";
+	struct place_result r;
+
+	place_pass(&w->s, w->a, &r);
+	assert_int_equal(r.waiting_n, 1);
+	for (uint32_t i = 0; i < r.waiting[0].blockers_n; i++)
+		(void)str_print(all + strlen(all), sizeof all - strlen(all), "%s%s: %s",
+			i != 0 ? "; " : "", place_blocker_name(r.waiting[0].blockers[i].kind),
+			place_explain(text, &r.waiting[0].blockers[i]));
+	assert_string_equal(all, want);
+}
+
+void test_place__says_what_is_in_the_way(void **state)
+{
+	const struct place_label onprem = { STR("site"), STR("onprem") },
+				 spot = { STR("spot"), STR("true") };
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	struct place_step *s = add_step(&w, "s", 2, 0);
+	explains(&w, "pool: no worker belongs to pool 'default'");
+	add_worker(&w, "w1", 1.5, 0, "", 0)->offline = true;
+	explains(&w, "offline: no worker of its pool is online (1 offline)");
+	add_worker(&w, "w2", 1, 2, "NVIDIA H100", 80 * GB)->draining = true;
+	explains(&w, "draining: no worker of its pool takes new work (1 draining)");
+	w.workers[0].offline = false;
+	w.workers[0].runtimes = 1 << RUNTIME_KUBERNETES;
+	explains(&w, "runtime: no worker offers a runtime that the step accepts (1 online)");
+	w.workers[0].runtimes = 1 << RUNTIME_DOCKER;
+	s->requires = &onprem;
+	s->requires_n = 1;
+	explains(&w, "requires: no worker has all labels that the step requires (1 online); most "
+		     "often it is site=onprem");
+	w.workers[0].labels = (struct place_label[]){ onprem, spot };
+	w.workers[0].labels_n = 2;
+	s->avoids = &spot;
+	s->avoids_n = 1;
+	explains(&w,
+		"avoids: no worker is free of the labels that the step avoids (1 online); most "
+		"often it is spot=true");
+	w.workers[0].labels_n = 1;
+	explains(&w,
+		"cpus: needs 2 CPUs on one worker; none of the 1 that it may use has more than "
+		"1.500");
+	w.workers[0].cpus = 4;
+	s->memory = 65 * GB;
+	explains(&w,
+		"cpus: needs 2 CPUs on one worker; w1 has most free: 1.500; memory: needs "
+		"60.5 GiB of memory on one worker; none of the 1 that it may use has more than "
+		"59.6 GiB");
+	s->memory = GB;
+	s->requires_n = 0;
+	w.workers[0].cpus_free = 4;
+	w.workers[0].memory_free = 0;
+	w.workers[1].draining = false;
+	explains(
+		&w, "together: no worker has all that it needs free at once; w1 lacks memory only");
+	s->gpus.count = 2;
+	explains(&w, "together: no worker has all that it needs free at once; w2 lacks cpus only");
+	arena_drop(w.a);
+}
+
+void test_place__names_fit_the_runtimes_of_the_api(void **state)
+{
+	(void)state;
+	assert_true((int)RUNTIME_COUNT <= (int)PLACE_RUNTIMES_MAX);
+	for (int k = 0; k < PLACE_BLOCKER_KINDS; k++)
+		assert_true(strlen(place_blocker_name((enum place_blocker_kind)k)) > 0);
+}
+
+/* ---- random worlds against a plain reference ----------------------------------------------------
+ */
+
+enum { STEPS = 24, WORKERS = 7, PROJECTS = 3, GPUS = 6 };
+
+struct random_world {
+	struct arena *a;
+	struct place_project projects[PROJECTS];
+	struct place_worker workers[WORKERS];
+	struct place_step steps[STEPS];
+	struct place_snapshot s;
+};
+
+static uint32_t draw(uint64_t *r, uint32_t n)
+{
+	*r = *r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(*r >> 33) % n;
+}
+
+static const struct place_label labels[] = { { { "site", 4 }, { "onprem", 6 } },
+	{ { "site", 4 }, { "cloud", 5 } }, { { "spot", 4 }, { "true", 4 } } };
+static const struct str pools[] = { { "default", 7 }, { "big", 3 } };
+static const struct str gpu_models[] = { { "NVIDIA H100 80GB HBM3", 21 }, { "NVIDIA L4", 9 } };
+static const struct str asked[] = { { "H100", 4 }, { "L4", 2 } };
+
+static void random_worker(struct random_world *w, uint64_t *r, uint32_t i)
+{
+	uint32_t gpus = draw(r, 2) * draw(r, GPUS + 1), first = draw(r, 3);
+	struct place_gpu *list = arena_array_of(w->a, struct place_gpu, GPUS);
+	bool mixed = draw(r, 4) == 0;
+	uint32_t model = draw(r, 2);
+
+	for (uint32_t g = 0; g < gpus; g++) {
+		if (mixed)
+			model = draw(r, 2);
+		list[g] = (struct place_gpu){ .uuid = arena_printf(w->a, "GPU-%u-%u", i, g),
+			.model = gpu_models[model],
+			.memory = model == 0 ? 85 * GB : 24 * GB,
+			.free = draw(r, 5) != 0 };
+	}
+	w->workers[i] = (struct place_worker){ .id = arena_printf(w->a, "wk_%u", i),
+		.pool = pools[draw(r, 4) == 0],
+		.labels = &labels[first],
+		.labels_n = draw(r, 4 - first),
+		.runtimes = 1 + draw(r, 3),
+		.cpus_free = draw(r, 9) * 0.5,
+		.cpus = 4,
+		.memory_free = draw(r, 9) * GB,
+		.memory = 8 * GB,
+		.disk_free = draw(r, 9) * GB,
+		.gpus = list,
+		.gpus_n = gpus,
+		.running = draw(r, 3),
+		.offline = draw(r, 8) == 0,
+		.draining = draw(r, 8) == 0 };
+}
+
+static void random_step(struct random_world *w, uint64_t *r, uint32_t i)
+{
+	struct place_step *s = &w->steps[i];
+	uint32_t model = draw(r, 2);
+
+	*s = (struct place_step){ .id = arena_printf(w->a, "st_%02u", i),
+		.project = draw(r, PROJECTS),
+		.priority = (int32_t)draw(r, 3) - 1,
+		.queued_at = draw(r, 6),
+		.cpus = (1 + draw(r, 4)) * 0.5,
+		.memory = draw(r, 4) * GB,
+		.disk = draw(r, 3) * GB,
+		.gpus = { .count = draw(r, 2) * draw(r, 4) },
+		.pool = pools[draw(r, 5) == 0],
+		.requires = &labels[draw(r, 3)],
+		.requires_n = draw(r, 3) == 0,
+		.avoids = &labels[draw(r, 3)],
+		.avoids_n = draw(r, 4) == 0 };
+	s->runtimes_n = (uint8_t)(1 + draw(r, 2));
+	s->runtimes[0] = (uint8_t)draw(r, 2);
+	s->runtimes[1] = (uint8_t)(1 - s->runtimes[0]);
+	if (draw(r, 2) == 0) {
+		s->gpus.models = &asked[model];
+		s->gpus.models_n = 1;
+	} else if (draw(r, 2) == 0) {
+		s->gpus.memory_min = 40 * GB;
+	}
+}
+
+static void random_world(struct random_world *w, uint64_t *r)
+{
+	*w = (struct random_world){ .a = arena_new(16 << 20) };
+	w->s = (struct place_snapshot){ .projects = w->projects,
+		.projects_n = PROJECTS,
+		.steps = w->steps,
+		.steps_n = draw(r, STEPS + 1),
+		.workers = w->workers,
+		.workers_n = draw(r, WORKERS + 1),
+		.seed = *r };
+	for (uint32_t i = 0; i < PROJECTS; i++)
+		w->projects[i] = (struct place_project){ .id = arena_printf(w->a, "prj_%u", i),
+			.weight = 1 + draw(r, 3),
+			.running = draw(r, 4) };
+	for (uint32_t i = 0; i < w->s.workers_n; i++)
+		random_worker(w, r, i);
+	for (uint32_t i = 0; i < w->s.steps_n; i++)
+		random_step(w, r, i);
+}
+
+/* What is left of each worker, in the plainest form. */
+struct left {
+	int64_t cpus[WORKERS];
+	uint64_t memory[WORKERS], disk[WORKERS];
+	uint32_t running[WORKERS];
+	bool taken[WORKERS][GPUS];
+};
+
+static void left_init(struct left *l, const struct random_world *w)
+{
+	*l = (struct left){ { 0 } };
+	for (size_t i = 0; i < w->s.workers_n; i++) {
+		l->cpus[i] = (int64_t)(w->workers[i].cpus_free * 1000);
+		l->memory[i] = w->workers[i].memory_free;
+		l->disk[i] = w->workers[i].disk_free;
+		l->running[i] = w->workers[i].running;
+		for (uint32_t g = 0; g < w->workers[i].gpus_n; g++)
+			l->taken[i][g] = !w->workers[i].gpus[g].free;
+	}
+}
+
+static bool labelled(const struct place_worker *w, const struct place_label *l)
+{
+	for (uint32_t i = 0; i < w->labels_n; i++)
+		if (str_eq(w->labels[i].key, l->key) && str_eq(w->labels[i].value, l->value))
+			return true;
+	return false;
+}
+
+static uint32_t gpus_left(
+	const struct left *l, const struct random_world *w, size_t at, const struct place_step *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < w->workers[at].gpus_n; g++)
+		n += !l->taken[at][g] && gpus_match(&s->gpus, w->workers[at].gpus[g].model,
+						 w->workers[at].gpus[g].memory);
+	return n;
+}
+
+static bool fits(
+	const struct left *l, const struct random_world *w, size_t at, const struct place_step *s)
+{
+	const struct place_worker *k = &w->workers[at];
+	bool runs = false;
+
+	for (int i = 0; i < s->runtimes_n; i++)
+		runs = runs || (k->runtimes >> s->runtimes[i] & 1) != 0;
+	return runs && !k->offline && !k->draining && str_eq(k->pool, s->pool) &&
+	       (s->requires_n == 0 || labelled(k, s->requires)) &&
+	       (s->avoids_n == 0 || !labelled(k, s->avoids)) &&
+	       l->cpus[at] >= (int64_t)(s->cpus * 1000) && l->memory[at] >= s->memory &&
+	       l->disk[at] >= s->disk && gpus_left(l, w, at, s) >= s->gpus.count;
+}
+
+/* The best worker, or WORKERS. Workers of these worlds stand in the order of their ids. */
+static size_t best_worker(
+	const struct left *l, const struct random_world *w, const struct place_step *s)
+{
+	size_t best = WORKERS;
+	uint64_t best_key = UINT64_MAX;
+
+	for (size_t i = 0; i < w->s.workers_n; i++) {
+		if (!fits(l, w, i, s))
+			continue;
+		uint64_t first = s->gpus.count != 0 ? gpus_left(l, w, i, s) - s->gpus.count
+						    : w->workers[i].gpus_n != 0;
+		uint64_t key = first * 1000 + l->running[i];
+		if (key < best_key) {
+			best_key = key;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* The step whose turn it is, or STEPS. */
+static size_t next_step(const struct random_world *w, const bool *tried, const uint32_t *running)
+{
+	size_t best = STEPS;
+
+	for (size_t i = 0; i < w->s.steps_n; i++) {
+		const struct place_step *x = &w->steps[i], *y = &w->steps[best % STEPS];
+		double lx = running[x->project] / w->projects[x->project].weight;
+		double ly = running[y->project] / w->projects[y->project].weight;
+		if (tried[i])
+			continue;
+		if (best == STEPS || x->priority > y->priority ||
+			(x->priority == y->priority &&
+				(lx < ly || (lx <= ly && (x->project < y->project ||
+								 (x->project == y->project &&
+									 x->queued_at <
+										 y->queued_at))))))
+			best = i;
+	}
+	return best;
+}
+
+static void take_as_told(
+	struct left *l, const struct random_world *w, const struct place_assignment *p)
+{
+	const struct place_step *s = &w->steps[p->step];
+	const struct place_worker *k = &w->workers[p->worker];
+
+	assert_true(fits(l, w, p->worker, s));
+	assert_true((k->runtimes >> p->runtime & 1) != 0);
+	assert_true(p->runtime == s->runtimes[0] || (k->runtimes >> s->runtimes[0] & 1) == 0);
+	l->cpus[p->worker] -= (int64_t)(s->cpus * 1000);
+	l->memory[p->worker] -= s->memory;
+	l->disk[p->worker] -= s->disk;
+	l->running[p->worker]++;
+	assert_int_equal(p->gpus_n, s->gpus.count);
+	for (uint32_t i = 0; i < p->gpus_n; i++) {
+		uint32_t g = 0;
+		while (g < k->gpus_n && !str_eq(k->gpus[g].uuid, p->gpus[i]))
+			g++;
+		assert_true(g < k->gpus_n);
+		assert_false(l->taken[p->worker][g]);
+		assert_true(gpus_match(&s->gpus, k->gpus[g].model, k->gpus[g].memory));
+		l->taken[p->worker][g] = true;
+	}
+}
+
+/* Each blocker is true at the end of the pass, and the step fits nowhere. */
+static void check_wait(
+	const struct left *l, const struct random_world *w, const struct place_wait *wait)
+{
+	const struct place_step *s = &w->steps[wait->step];
+
+	assert_true(wait->blockers_n >= 1);
+	for (size_t i = 0; i < w->s.workers_n; i++)
+		assert_false(fits(l, w, i, s));
+	for (uint32_t b = 0; b < wait->blockers_n; b++) {
+		const struct place_blocker *x = &wait->blockers[b];
+		char text[PLACE_TEXT_MAX];
+		assert_true(strlen(place_explain(text, x)) > 10);
+		if (x->kind < PLACE_CPUS)
+			continue;
+		assert_true(x->most_free < x->need);
+		assert_true(x->worker.n != 0);
+		size_t at = 0;
+		while (!str_eq(w->workers[at].id, x->worker))
+			at++;
+		if (x->kind == PLACE_GPUS)
+			assert_int_equal(x->most_free, gpus_left(l, w, at, s));
+		if (x->kind == PLACE_CPUS)
+			assert_int_equal(x->most_free, l->cpus[at]);
+		if (x->kind == PLACE_MEMORY)
+			assert_int_equal(x->most_free, l->memory[at]);
+	}
+}
+
+static void check_world(const struct random_world *w)
+{
+	uint32_t running[PROJECTS];
+	bool tried[STEPS] = { false };
+	struct place_result r;
+	struct left l;
+	size_t placed = 0, waiting = 0, at;
+	struct arena *a = arena_new(place_room(&w->s));
+
+	place_pass(&w->s, a, &r);
+	assert_int_equal(r.placed_n + r.waiting_n, w->s.steps_n);
+	left_init(&l, w);
+	for (size_t i = 0; i < PROJECTS; i++)
+		running[i] = w->projects[i].running;
+	while ((at = next_step(w, tried, running)) != STEPS) {
+		size_t want = best_worker(&l, w, &w->steps[at]);
+		tried[at] = true;
+		if (want == WORKERS) {
+			assert_true(waiting < r.waiting_n);
+			assert_int_equal(r.waiting[waiting++].step, at);
+			continue;
+		}
+		assert_true(placed < r.placed_n);
+		assert_int_equal(r.placed[placed].step, at);
+		assert_int_equal(r.placed[placed].worker, want);
+		take_as_told(&l, w, &r.placed[placed++]);
+		running[w->steps[at].project]++;
+	}
+	for (size_t i = 0; i < r.waiting_n; i++)
+		check_wait(&l, w, &r.waiting[i]);
+	arena_drop(a);
+}
+
+void test_place__agrees_with_a_plain_reference(void **state)
+{
+	uint64_t seed = (uint64_t)time(NULL), r = seed;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (int round = 0; round < 2000; round++) {
+		struct random_world w;
+		random_world(&w, &r);
+		check_world(&w);
+		arena_drop(w.a);
+	}
+}
+
+/* The order of the arrays and the seed of the tables change nothing. */
+void test_place__the_order_of_the_snapshot_does_not_matter(void **state)
+{
+	uint64_t seed = (uint64_t)time(NULL), r = seed;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (int round = 0; round < 300; round++) {
+		struct random_world w, v;
+		struct place_result x, y;
+		random_world(&w, &r);
+		v = w;
+		v.s.projects = v.projects;
+		v.s.steps = v.steps;
+		v.s.workers = v.workers;
+		v.s.seed = ~w.s.seed;
+		for (uint32_t i = (uint32_t)w.s.steps_n; i > 1; i--) {
+			uint32_t k = draw(&r, i);
+			struct place_step t = v.steps[k];
+			v.steps[k] = v.steps[i - 1];
+			v.steps[i - 1] = t;
+		}
+		for (uint32_t i = (uint32_t)w.s.workers_n; i > 1; i--) {
+			uint32_t k = draw(&r, i);
+			struct place_worker t = v.workers[k];
+			v.workers[k] = v.workers[i - 1];
+			v.workers[i - 1] = t;
+		}
+		struct place_project t = v.projects[0];
+		v.projects[0] = v.projects[1];
+		v.projects[1] = t;
+		for (size_t i = 0; i < w.s.steps_n; i++)
+			if (v.steps[i].project < 2)
+				v.steps[i].project = 1 - v.steps[i].project;
+		place_pass(&w.s, w.a, &x);
+		place_pass(&v.s, w.a, &y);
+		assert_int_equal(x.placed_n, y.placed_n);
+		for (size_t i = 0; i < x.placed_n; i++) {
+			assert_true(
+				str_eq(w.steps[x.placed[i].step].id, v.steps[y.placed[i].step].id));
+			assert_true(str_eq(w.workers[x.placed[i].worker].id,
+				v.workers[y.placed[i].worker].id));
+			for (uint32_t g = 0; g < x.placed[i].gpus_n; g++)
+				assert_true(str_eq(x.placed[i].gpus[g], y.placed[i].gpus[g]));
+		}
+		for (size_t i = 0; i < x.waiting_n; i++) {
+			assert_true(str_eq(
+				w.steps[x.waiting[i].step].id, v.steps[y.waiting[i].step].id));
+			assert_int_equal(x.waiting[i].blockers_n, y.waiting[i].blockers_n);
+			assert_int_equal(x.waiting[i].blockers->kind, y.waiting[i].blockers->kind);
+			assert_true(str_eq(
+				x.waiting[i].blockers->worker, y.waiting[i].blockers->worker));
+		}
+		arena_drop(w.a);
+	}
+}
+
+void test_place__nothing_to_do(void **state)
+{
+	const struct place_snapshot none = { 0 };
+	struct arena *a = arena_new(place_room(&none));
+	struct place_result r;
+
+	(void)state;
+	place_pass(&none, a, &r);
+	assert_int_equal(r.placed_n, 0);
+	assert_int_equal(r.waiting_n, 0);
+	arena_drop(a);
+}
