@@ -1,3 +1,5 @@
+#include "server/core/place.h"
+
 #include "server/core/place_inside.h"
 
 #include <stdlib.h>
