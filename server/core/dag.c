@@ -210,7 +210,7 @@ int dag_build(
 	return 0;
 }
 
-/* ---- what comes next ----------------------------------------------------------------- */
+/* ---- what comes next --------------------------------------------------------------- */
 
 /* How the needs of a step stand: all have succeeded, one never will, or neither yet. */
 enum needs { NEEDS_MET, NEEDS_OPEN, NEEDS_FAILED };

@@ -43,7 +43,7 @@ struct place_step {
 	struct str pool;
 	const struct place_label *requires, *avoids;
 	uint32_t requires_n, avoids_n;
-	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, in order of preference */
+	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, below 32, the best first */
 	uint8_t runtimes_n;
 };
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* ---- finding what is alike ------------------------------------------------------------------- */
+/* ---- finding what is alike --------------------------------------------------------- */
 
 typedef bool alike(const struct place_pass *p, uint32_t item, uint32_t step);
 
@@ -54,13 +54,15 @@ static uint32_t runtime_bits(const struct place_step *s)
 {
 	uint32_t bits = 0;
 
-	for (uint8_t i = 0; i < s->runtimes_n; i++)
-		bits |= UINT32_C(1) << (s->runtimes[i] % 32);
+	BUG_ON(s->runtimes_n > PLACE_RUNTIMES_MAX);
+	for (uint8_t i = 0; i < s->runtimes_n; i++) {
+		BUG_ON(s->runtimes[i] >= 32);
+		bits |= UINT32_C(1) << s->runtimes[i];
+	}
 	return bits;
 }
 
-/* ---- workers -----------------------------------------------------------------------------------
- */
+/* ---- workers ----------------------------------------------------------------------- */
 
 int64_t place_thousandths(double cpus)
 {
@@ -266,8 +268,7 @@ static struct place_where make_where(struct place_pass *p, uint32_t step)
 	return w;
 }
 
-/* ---- wants, sites, shapes ----------------------------------------------------------------------
- */
+/* ---- wants, sites, shapes ---------------------------------------------------------- */
 
 static bool same_want(const struct place_pass *p, uint32_t item, uint32_t step)
 {

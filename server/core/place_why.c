@@ -22,7 +22,7 @@ static bool worker_has(const struct place_worker *w, const struct place_label *l
 static bool offers(const struct place_worker *w, const struct place_step *s)
 {
 	for (uint8_t i = 0; i < s->runtimes_n; i++)
-		if ((w->runtimes >> (s->runtimes[i] % 32) & 1) != 0)
+		if ((w->runtimes >> s->runtimes[i] & 1) != 0)
 			return true;
 	return false;
 }

@@ -206,6 +206,26 @@ int render_text(struct str text, const struct render_scope *s, size_t max, struc
 	return 0;
 }
 
+static bool find_in_list(const void *arg, struct str name, struct render_value *ret)
+{
+	const struct render_list *l = arg;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (!str_eq(l->names[i], name))
+			continue;
+		*ret = l->values[i];
+		return true;
+	}
+	return false;
+}
+
+struct render_scope render_list_scope(const struct render_list *l)
+{
+	return (struct render_scope){
+		.find = find_in_list, .arg = l, .names = l->names, .names_n = l->n
+	};
+}
+
 bool render_has_reference(struct str text)
 {
 	for (size_t i = 0; i + 1 < text.n; i++) {

@@ -28,14 +28,23 @@ struct render_value {
 };
 
 /* Looks a name up; false when it does not exist. Asked twice, it must answer the same. */
-typedef bool render_find(void *arg, struct str name, struct render_value *ret);
+typedef bool render_find(const void *arg, struct str name, struct render_value *ret);
 
 struct render_scope {
 	render_find *find;
-	void *arg;
+	const void *arg;
 	const struct str *names; /* what exists, for "did you mean"; may be empty */
 	size_t names_n;
 };
+
+/* The plainest scope: names[i] has values[i]. Everything stays the caller's, and is looked through
+ * from the first on. */
+struct render_list {
+	const struct str *names;
+	const struct render_value *values;
+	size_t n;
+};
+struct render_scope render_list_scope(const struct render_list *l);
 
 /* max: bytes of the result. *ret_later (may be NULL): something is not known yet, and *ret is the
  * text as it came. */

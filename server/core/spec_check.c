@@ -38,7 +38,7 @@ static int under_at(struct err *e, size_t i, const char *list)
 	return -1;
 }
 
-/* ---- paths and environment ----------------------------------------------------------- */
+/* ---- paths and environment --------------------------------------------------------- */
 
 int spec_check_path(struct str path, struct err *e)
 {
@@ -125,7 +125,7 @@ static int check_env(const struct spec_step *st, struct err *e)
 	return 0;
 }
 
-/* ---- names --------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------- */
 
 /* Names become variables: upper case, '-' and '.' as '_'. Two that become the same would hide each
  * other. */
@@ -192,7 +192,7 @@ static int check_step_names(struct check *c)
 	return 0;
 }
 
-/* ---- references ---------------------------------------------------------------------- */
+/* ---- references -------------------------------------------------------------------- */
 
 static ptrdiff_t find_step(const struct spec *s, struct str name)
 {
@@ -273,7 +273,7 @@ static bool known_output(const struct check *c, struct str rest)
 }
 
 /* Everything is checked as if its value came later: only existence matters here. */
-static bool known_name(void *arg, struct str name, struct render_value *ret)
+static bool known_name(const void *arg, struct str name, struct render_value *ret)
 {
 	const struct check *c = arg;
 	struct str rest = str_slice(name, 6, name.n);

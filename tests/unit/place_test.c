@@ -116,6 +116,7 @@ void test_place__smaller_ones_pass_a_blocked_one(void **state)
 
 	(void)state;
 	world_init(&w);
+	add_worker(&w, "w2", 8, 0, "", 0);
 	add_worker(&w, "w1", 8, 4, "NVIDIA H100", 80 * GB);
 	add_step(&w, "big", 1, 8)->priority = 5;
 	add_step(&w, "small", 1, 4);
@@ -127,7 +128,7 @@ void test_place__smaller_ones_pass_a_blocked_one(void **state)
 	assert_int_equal(b->need, 8);
 	assert_int_equal(b->most_free, 0); /* at the end of the pass */
 	assert_int_equal(b->most_all, 4);
-	assert_true(str_is(b->worker, "w1"));
+	assert_true(str_is(b->worker, "w1")); /* of two with none, the first by id */
 	arena_drop(w.a);
 }
 
@@ -153,17 +154,17 @@ void test_place__gpus_are_packed_and_of_one_kind(void **state)
 	add_step(&w, "two", 1, 2)->gpus = (struct gpus_want){ 2, h100, 1, 0, 0 };
 	add_step(&w, "eight", 1, 8);
 	add_step(&w, "cpu", 1, 0);
+	add_step(&w, "one", 1, 1)->gpus = (struct gpus_want){ 1, small, 2, 0, 40 * GB };
 	add_step(&w, "pair", 1, 2)->gpus = (struct gpus_want){ 2, small, 2, 0, 0 };
-	add_step(&w, "memory", 1, 1)->gpus = (struct gpus_want){ 1, NULL, 0, 0, 40 * GB };
-	places(&w, "two>w2 eight>w1 cpu>w3 pair>w4 memory>w4", &r);
+	places(&w, "two>w2 eight>w1 cpu>w3 one>w4 pair>w4", &r);
 	assert_int_equal(r.placed[0].gpus_n, 2);
 	assert_true(str_is(r.placed[0].gpus[0], "GPU-w2-0"));
 	assert_true(str_is(r.placed[0].gpus[1], "GPU-w2-1"));
 	assert_int_equal(r.placed[2].gpus_n, 0);
-	/* Two of one kind, though the other kind comes in between; then what is left. */
-	assert_true(str_is(r.placed[3].gpus[0], "GPU-m-0"));
-	assert_true(str_is(r.placed[3].gpus[1], "GPU-m-2"));
-	assert_true(str_is(r.placed[4].gpus[0], "GPU-m-3"));
+	/* Of the kind with the fewest free, so that two of one kind are left for the pair. */
+	assert_true(str_is(r.placed[3].gpus[0], "GPU-m-3"));
+	assert_true(str_is(r.placed[4].gpus[0], "GPU-m-0"));
+	assert_true(str_is(r.placed[4].gpus[1], "GPU-m-2"));
 	arena_drop(w.a);
 }
 

@@ -19,7 +19,7 @@ static const struct pair pairs[] = {
 	{ "steps.train.outputs.rows", RENDER_LATER, "" },
 };
 
-static bool find(void *arg, struct str name, struct render_value *ret)
+static bool find(const void *arg, struct str name, struct render_value *ret)
 {
 	const bool *known = arg;
 
@@ -166,5 +166,25 @@ void test_render__waits_for_what_comes_later(void **state)
 	assert_false(later);
 	assert_true(str_is(out, "${x} run_1 42"));
 	known = false;
+	arena_drop(a);
+}
+
+void test_render__a_list_is_a_scope(void **state)
+{
+	const struct str list_names[] = { STR("inputs.a"), STR("run.number") };
+	const struct render_value values[] = { { .kind = RENDER_DATE, .us = CLOCK_DAY },
+		{ .kind = RENDER_NUMBER, .text = STR("7") } };
+	const struct render_list list = { list_names, values, 2 };
+	const struct render_scope s = render_list_scope(&list);
+	struct arena *a = arena_new(10000);
+	struct str out;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+		render_text(STR("${run.number} ${inputs.a}"), &s, 100, a, &out, NULL, &e), 0);
+	assert_true(str_is(out, "7 1970-01-02"));
+	assert_int_equal(render_text(STR("${run.numbr}"), &s, 100, a, &out, NULL, &e), -1);
+	assert_string_equal(e.msg, "there is no 'run.numbr'; did you mean 'run.number'?");
 	arena_drop(a);
 }
