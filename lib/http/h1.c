@@ -59,28 +59,34 @@ void h1_head_init(struct h1_head *h, const struct h1_limits *limits)
 	h->limits = *limits;
 }
 
-/* RFC 3986 host with an optional port: a name, an IPv4 address, or an IPv6 address in brackets. */
+static bool is_name_char(char c)
+{
+	return is_digit(c) || is_alpha(c) || c == '-' || c == '.' || c == '_';
+}
+
+/* Where a name, an IPv4 address, or an IPv6 address in brackets ends; 0: there is none. */
+static size_t host_end(struct str s)
+{
+	size_t i = 0;
+
+	if (s.n == 0 || s.p[0] != '[') {
+		while (i < s.n && is_name_char(s.p[i]))
+			i++;
+		return i;
+	}
+	for (i = 1; i < s.n && s.p[i] != ']'; i++)
+		if (!is_digit(s.p[i]) && !is_alpha(s.p[i]) && s.p[i] != ':' && s.p[i] != '.')
+			return 0;
+	return i < s.n && i > 1 ? i + 1 : 0;
+}
+
+/* RFC 3986 host with an optional port. */
 static bool host_valid(struct str s)
 {
-	size_t i = 0, digits = 0;
+	size_t i = host_end(s), digits = 0;
 
-	if (s.n != 0 && s.p[0] == '[') {
-		for (i = 1; i < s.n && s.p[i] != ']'; i++)
-			if (!is_digit(s.p[i]) && !is_alpha(s.p[i]) && s.p[i] != ':' &&
-				s.p[i] != '.')
-				return false;
-		if (i == s.n || i == 1)
-			return false;
-		i++;
-	} else {
-		while (i < s.n && (is_digit(s.p[i]) || is_alpha(s.p[i]) || s.p[i] == '-' ||
-					  s.p[i] == '.' || s.p[i] == '_'))
-			i++;
-		if (i == 0)
-			return false;
-	}
-	if (i == s.n)
-		return true;
+	if (i == 0 || i == s.n)
+		return i != 0;
 	if (s.p[i++] != ':')
 		return false;
 	for (; i < s.n && is_digit(s.p[i]); i++)
@@ -424,8 +430,10 @@ static int ext_step(struct h1_body *b, char c)
 static bool names_framing(struct h1_body *b, char c)
 {
 	static const char length[] = "content-length", coding[] = "transfer-encoding";
-	char low = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+	char low = c;
 
+	if (c >= 'A' && c <= 'Z')
+		low = (char)(c + 'a' - 'A');
 	b->like_length = b->like_length < LIKE_NOT && low == length[b->like_length]
 				 ? (uint8_t)(b->like_length + 1)
 				 : LIKE_NOT;

@@ -61,19 +61,33 @@ static bool has_no_length(int status)
 	return status == 204 || status == 304 || status < 200;
 }
 
+/* How the client finds the end of the body, and whether the connection goes on after it. */
+static void add_framing(struct http_call *k, struct buf *b)
+{
+	struct conn *c = k->conn;
+
+	k->chunked = k->length < 0 && k->minor == 1 && !has_no_length(k->status);
+	k->no_body = k->no_body || has_no_length(k->status);
+	c->keep_alive = conn_can_keep(c, k) && (k->length >= 0 || k->minor == 1);
+	if (k->chunked)
+		buf_adds(b, "Transfer-Encoding: chunked\r\n");
+	else if (k->length >= 0 && !has_no_length(k->status))
+		buf_addf(b, "Content-Length: %lld\r\n", (long long)k->length);
+	if (!c->keep_alive)
+		buf_adds(b, "Connection: close\r\n");
+	else if (k->minor == 0)
+		buf_adds(b, "Connection: keep-alive\r\n");
+}
+
 void reply_head(struct http_call *k, int status, const char *type, int64_t length)
 {
 	struct http_server *s = k->server;
-	struct conn *c = k->conn;
 	struct buf *b = &s->text;
 
 	BUG_ON(k->begun);
 	k->begun = true;
 	k->status = status;
 	k->length = length;
-	k->chunked = length < 0 && k->minor == 1 && !has_no_length(status);
-	k->no_body = k->no_body || has_no_length(status);
-	c->keep_alive = conn_can_keep(c, k) && (length >= 0 || k->minor == 1);
 	buf_clear(b);
 	buf_addf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason(status), server_date(s));
 	/* Types of stored files were once said by a user. */
@@ -81,14 +95,7 @@ void reply_head(struct http_call *k, int status, const char *type, int64_t lengt
 		type = "application/octet-stream";
 	if (type != NULL)
 		buf_addf(b, "Content-Type: %s\r\n", type);
-	if (k->chunked)
-		buf_adds(b, "Transfer-Encoding: chunked\r\n");
-	else if (length >= 0 && !has_no_length(status))
-		buf_addf(b, "Content-Length: %lld\r\n", (long long)length);
-	if (!c->keep_alive)
-		buf_adds(b, "Connection: close\r\n");
-	else if (k->minor == 0)
-		buf_adds(b, "Connection: keep-alive\r\n");
+	add_framing(k, b);
 	buf_addf(b, "X-Request-Id: %s\r\nX-Content-Type-Options: nosniff\r\n", k->id);
 	if (!k->has_cache_control)
 		buf_adds(b, "Cache-Control: no-store\r\n");

@@ -68,18 +68,27 @@ static struct node *child(struct arena *a, struct node *at, struct str seg)
 	return c;
 }
 
-static void route_add(struct router *r, const struct http_route *row)
+static void check_row(const struct http_route *row)
 {
 	struct str rest = str_c(row->pattern + 1), seg;
-	struct node *at = r->root;
 	size_t params = 0;
 
 	BUG_ON(row->pattern[0] != '/' || row->handler == NULL);
 	while (str_next(&rest, '/', &seg)) {
 		params += is_param(seg) ? 1 : 0;
-		BUG_ON(params > HTTP_PARAMS_MAX);
+		BUG_ON(is_rest(seg) && rest.p != NULL); /* "{name*}" is the last */
+	}
+	BUG_ON(params > HTTP_PARAMS_MAX);
+}
+
+static void route_add(struct router *r, const struct http_route *row)
+{
+	struct str rest = str_c(row->pattern + 1), seg;
+	struct node *at = r->root;
+
+	check_row(row);
+	while (str_next(&rest, '/', &seg)) {
 		if (is_rest(seg)) {
-			BUG_ON(rest.p != NULL && rest.n != 0);
 			row_add(r->arena, &at->rests, &at->n_rests, row);
 			return;
 		}
@@ -126,7 +135,10 @@ bool router_decode(struct str s, bool form, char *out, size_t *ret_n)
 		int hi, lo;
 
 		if (s.p[i] != '%') {
-			out[n++] = form && s.p[i] == '+' ? ' ' : s.p[i];
+			out[n] = s.p[i];
+			if (form && s.p[i] == '+')
+				out[n] = ' ';
+			n++;
 			continue;
 		}
 		if (s.n - i < 3)

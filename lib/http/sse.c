@@ -35,7 +35,7 @@ static void add_lines(struct buf *b, const char *field, struct str s)
 		buf_adds(b, field);
 		/* A bare CR would end the line for the receiver. */
 		for (size_t i = 0; i < line.n; i++)
-			buf_addc(b, line.p[i] == '\r' ? ' ' : line.p[i]);
+			buf_add(b, line.p[i] == '\r' ? STR(" ") : str_slice(line, i, 1));
 		buf_addc(b, '\n');
 	}
 }

@@ -81,6 +81,26 @@ static int above_standard(int fd)
 	return high;
 }
 
+/* One of the three: as given, a pipe, or /dev/null. */
+static int end_open(struct ends *p, int i, int given, bool piped)
+{
+	int fd[2] = { -1, -1 };
+
+	if (given > 0) {
+		p->theirs[i] = fcntl(given, F_DUPFD_CLOEXEC, 3);
+	} else if (!piped) {
+		p->theirs[i] = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
+	} else {
+		if (pipe2(fd, O_CLOEXEC) < 0)
+			return -1;
+		p->ours[i] = i == 0 ? fd[1] : fd[0];
+		p->theirs[i] = above_standard(i == 0 ? fd[0] : fd[1]);
+		if (fcntl(p->ours[i], F_SETFL, O_NONBLOCK) < 0)
+			return -1;
+	}
+	return p->theirs[i] < 0 ? -1 : 0;
+}
+
 static int ends_open(struct ends *p, const struct loop_child_spec *s, struct err *e)
 {
 	const int given[3] = { 0, s->stdout_fd, s->stderr_fd };
@@ -90,24 +110,9 @@ static int ends_open(struct ends *p, const struct loop_child_spec *s, struct err
 	if (pipe2(p->status, O_CLOEXEC) < 0)
 		return err_errno(e, "make", "a pipe");
 	p->status[1] = above_standard(p->status[1]);
-	for (int i = 0; i < 3; i++) {
-		int fd[2] = { -1, -1 };
-
-		if (given[i] > 0) {
-			p->theirs[i] = fcntl(given[i], F_DUPFD_CLOEXEC, 3);
-		} else if (piped[i]) {
-			if (pipe2(fd, O_CLOEXEC) < 0)
-				return err_errno(e, "make", "a pipe");
-			p->ours[i] = i == 0 ? fd[1] : fd[0];
-			p->theirs[i] = above_standard(i == 0 ? fd[0] : fd[1]);
-			if (fcntl(p->ours[i], F_SETFL, O_NONBLOCK) < 0)
-				return err_errno(e, "set up", "a pipe");
-		} else {
-			p->theirs[i] = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
-		}
-		if (p->theirs[i] < 0)
+	for (int i = 0; i < 3; i++)
+		if (end_open(p, i, given[i], piped[i]) < 0)
 			return err_errno(e, "open", "a standard descriptor");
-	}
 	return 0;
 }
 
@@ -141,7 +146,7 @@ static bool child_prepare(const struct loop_child_spec *s, const struct ends *p)
 	for (int i = 1; i < NSIG; i++)
 		sigaction(i, &dfl, NULL);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
 	for (int i = 0; i < 3; i++)
 		if (dup2(p->theirs[i], i) < 0)
 			return false;

@@ -62,7 +62,7 @@ struct loop *loop_new(void)
 
 	event_set_log_callback(on_library_log);
 	event_set_fatal_callback(on_library_fatal);
-	signal(SIGPIPE, SIG_IGN);
+	BUG_ON(signal(SIGPIPE, SIG_IGN) == SIG_ERR);
 	cfg = event_config_new();
 	BUG_ON(cfg == NULL);
 	/* One thread uses the base: its locks would only cost. */
