@@ -22,8 +22,8 @@ export interface Heat {
 }
 
 /** Upper ends of the first four steps, in units of the threshold. */
-export const STEPS = [0.25, 0.5, 1, 2] as const;
-export const STEP_NAMES = ['below ¼', '¼ to ½', '½ to 1', '1 to 2', '2 or more'] as const;
+export const STEPS = [0.5, 1, 2, 5] as const;
+export const STEP_NAMES = ['below ½', '½ to 1', '1 to 2', '2 to 5', '5 or more'] as const;
 
 export function heatStep(value: number, threshold: number): 0 | 1 | 2 | 3 | 4 {
   const ratio = threshold > 0 ? value / threshold : value > 0 ? Infinity : 0;

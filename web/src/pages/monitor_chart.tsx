@@ -152,7 +152,7 @@ export function PerformanceChart({ project, monitor, windows, decisions }: Chart
       }
     >
       <div class="svg-chart" ref={box}>
-        <svg width={width} height={H} role="img" aria-label={`${metric} over ${closed.length} windows; above the limit in ${hot}.`}>
+        <svg width={width} height={H} role="group" aria-label={`${metric} over ${closed.length} windows; above the limit in ${hot}.`}>
           <Frame s={s} top={top} width={width} windows={closed} />
           <path class="limit" d={stairs(closed, s, limit)} />
           <path class="level" d={stairs(closed, s, (w) => w.level)} />

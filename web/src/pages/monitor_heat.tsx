@@ -1,7 +1,7 @@
 // Features by windows. A cell's colour is its value in units of the alert threshold, in five steps; a dot says that
 // the feature counts as drifted, hatching that there were too few rows.
 import { useLocation } from 'preact-iso';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { about, useResource } from '../api/resource';
 import type { Decision, Json, Monitor, Window } from '../api/types';
 import { number, percent, plural, span } from '../lib/format';
@@ -17,6 +17,9 @@ const WINDOWS = 40;
 /** What a feature counts as drifted from, when neither the cell nor the monitor says. */
 const ALERT = 0.2;
 
+/** Cells have room for three digits; the exact value is in the title. */
+const brief = (v: number) => (Number.isFinite(v) && v < 100 ? v.toFixed(v < 10 ? 2 : 1) : number(v));
+
 const SIGNS: Record<string, string> = { retrain: '⟳', rollback: '↶', alert: '▲', warn: '△', block: '⊘' };
 
 function Cell({ cell, alert, label, href, current }: { cell: HeatCell; alert: number; label: string; href: string; current: boolean }) {
@@ -26,7 +29,7 @@ function Cell({ cell, alert, label, href, current }: { cell: HeatCell; alert: nu
   return (
     <td class={`cell h${step} ${current ? 'at' : ''}`} title={`${label}: ${number(cell.value)}, threshold ${number(cell.threshold ?? alert)}${cell.drifted ? ', drifted' : ''}`}>
       <a href={href} tabIndex={-1}>
-        {number(cell.value)}
+        {brief(cell.value)}
         {cell.drifted && <span class="drifted" aria-label="drifted">●</span>}
       </a>
     </td>
@@ -56,7 +59,7 @@ function Summary({ project, monitor, windows, decisions }: Omit<TableProps, 'row
           w?.performance === null || w?.performance === undefined ? (
             <td class="cell" />
           ) : (
-            <td class={`cell ${w.level ? `h${heatStep(w.performance, w.level * ratio)}` : ''}`} title={w.level === null ? '' : `level ${number(w.level)}`}>{number(w.performance)}</td>
+            <td class={`cell ${w.level ? `h${heatStep(w.performance, w.level * ratio)}` : ''}`} title={w.level === null ? '' : `level ${number(w.level)}`}>{brief(w.performance)}</td>
           ),
         )}
       </tr>
@@ -88,8 +91,11 @@ function Table(p: TableProps) {
   const { url, query } = useLocation();
   const alert = real(inside(specOf(p.monitor), 'tests', 'alert')) ?? ALERT;
   const name = (w: Window | undefined) => (w ? span(w.start, w.end) : '');
+  // The newest windows stand at the right, and are what one looks for.
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => box.current?.scrollTo({ left: box.current.scrollWidth }), [p.windows.length]);
   return (
-    <div class="heat-wrap" tabIndex={0} role="region" aria-label="Features by windows">
+    <div class="heat-wrap" ref={box} tabIndex={0} role="region" aria-label="Features by windows">
       <table class="heat">
         <thead>
           <tr>

@@ -17,7 +17,7 @@ const ROW = 20;
 /** What of a line is drawn; the rest is in the raw log. */
 const TEXT_MAX = 4000;
 
-const Text = ({ text }: { text: string }) => {
+export const LineText = ({ text }: { text: string }) => {
   const shown = text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text;
   const parts = useMemo(() => tokens(shown), [shown]);
   return (
@@ -38,36 +38,27 @@ interface RowProps {
 
 const Row = ({ number, line, marked, times, onMark }: RowProps) => (
   <div class={`log-row ${line ? `from-${line.stream}` : 'absent'} ${marked ? 'marked' : ''}`} role="listitem">
-    <a
-      class="log-no"
-      href={`#L${number}`}
-      aria-label={`Line ${number}`}
-      onClick={(e) => {
-        e.preventDefault();
-        onMark(number, e.shiftKey);
-      }}
-    >
+    <span class="log-no" title="Mark this line in the address; with Shift, up to it" onClick={(e) => onMark(number, e.shiftKey)}>
       {number}
-    </a>
+    </span>
     {times && <span class="log-time" title={line && time(line.time, true)}>{line ? clock(line.time) : ''}</span>}
-    {line ? <Text text={line.text} /> : <span class="log-text dim">…</span>}
+    {line ? <LineText text={line.text} /> : <span class="log-text dim">…</span>}
   </div>
 );
 
 /** The lines that the address marks, and how to mark others. */
-function useMarks(): [LineRange | undefined, (line: number, extend: boolean) => void] {
+function useMarks(): [LineRange | undefined, (range: LineRange) => void] {
   const [marks, setMarks] = useState(() => parseLines(location.hash));
   useEffect(() => {
     const changed = () => setMarks(parseLines(location.hash));
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);
   }, []);
-  const mark = (line: number, extend: boolean) => {
-    const range = extend && marks ? { first: Math.min(marks.first, line), last: Math.max(marks.first, line) } : { first: line, last: line };
+  const set = (range: LineRange) => {
     history.replaceState(null, '', location.pathname + location.search + formatLines(range));
     setMarks(range);
   };
-  return [marks, mark];
+  return [marks, set];
 }
 
 /** Scrolling, following, and which rows that shows. */
@@ -110,15 +101,36 @@ function useScroll(source: LogSource, marks: LineRange | undefined) {
   }, [following, total]);
   // A permalink: its line is brought into view once, when the log is there.
   const brought = useRef(false);
-  useLayoutEffect(() => {
+  const bring = (line: number) => {
     const b = box.current;
-    if (!b || !marks || brought.current || !source.state.ready || total < marks.first) return;
-    brought.current = true;
-    b.scrollTop = scrollTo(marks.first - 1, { top: 0, height: b.clientHeight }, total, ROW);
+    if (!b) return;
+    setFollowing(false);
+    b.scrollTop = scrollTo(Math.min(line, total) - 1, { top: 0, height: b.clientHeight }, total, ROW);
     read();
+  };
+  useLayoutEffect(() => {
+    if (!marks || brought.current || !source.state.ready || total < marks.first) return;
+    brought.current = true;
+    bring(marks.first);
   }, [source.state.ready, total]);
 
-  return { box, view, following, setFollowing, unseen: following ? 0 : Math.max(0, total - seen), read };
+  return { box, view, following, setFollowing, unseen: following ? 0 : Math.max(0, total - seen), read, bring };
+}
+
+/** Lines for those without a pointer, and far ones for everybody: "120" or "120-140". */
+function GoTo({ go }: { go: (r: LineRange) => void }) {
+  const submit = (e: SubmitEvent) => {
+    e.preventDefault();
+    const range = parseLines(`L${new FormData(e.currentTarget as HTMLFormElement).get('line')}`);
+    if (range) go(range);
+  };
+  return (
+    <form class="toggle" onSubmit={submit}>
+      <label>
+        Line <input data-filter name="line" inputMode="numeric" pattern="[0-9]+(-[0-9]+)?" size={7} title="A line, or two with a hyphen" />
+      </label>
+    </form>
+  );
 }
 
 function Attempts({ step }: { step: Step }) {
@@ -181,7 +193,9 @@ export function LogView({ step }: { step: Step }) {
 
 function Log({ base, step, times, setTimes, url }: { base: string; step: Step; times: boolean; setTimes: (on: boolean) => void; url: string }) {
   const source = useLog(base);
-  const [marks, mark] = useMarks();
+  const [marks, setMarks] = useMarks();
+  const mark = (line: number, extend: boolean) =>
+    setMarks(extend && marks ? { first: Math.min(marks.first, line), last: Math.max(marks.first, line) } : { first: line, last: line });
   const scroll = useScroll(source, marks);
   const { lines, state } = source;
   const rows = visibleRows(scroll.view, lines.total, ROW);
@@ -200,6 +214,12 @@ function Log({ base, step, times, setTimes, url }: { base: string; step: Step; t
           {state.ready && !state.complete && !state.lost && <span class="live on"><span class="dot" aria-hidden="true" />live</span>}
         </span>
         <Attempts step={step} />
+        <GoTo
+          go={(range) => {
+            setMarks(range);
+            scroll.bring(range.first);
+          }}
+        />
         <span class="spacer" />
         <label class="toggle">
           <input type="checkbox" checked={times} onChange={(e) => setTimes(e.currentTarget.checked)} /> Times

@@ -1,9 +1,9 @@
 import { useList } from '../api/resource';
 import type { Series, Step } from '../api/types';
-import { plural } from '../lib/format';
+import { number, plural } from '../lib/format';
 import { api, choice } from '../lib/url';
 import { Chart } from '../ui/chart';
-import { Empty, Load, useQuery } from '../ui/parts';
+import { Card, Empty, Load, useQuery } from '../ui/parts';
 
 const BUCKETS = 600;
 
@@ -34,6 +34,19 @@ function Bar({ found, all }: { found: number; all: number }) {
   );
 }
 
+const Values = ({ list }: { list: Series[] }) => (
+  <Card title="Logged once">
+    <dl class="pairs">
+      {list.map((s) => (
+        <>
+          <dt>{s.key}</dt>
+          <dd class="num">{number(s.points[0]?.last)}</dd>
+        </>
+      ))}
+    </dl>
+  </Card>
+);
+
 export function RunMetrics({ step, active }: { step: Step; active: boolean }) {
   const [query] = useQuery();
   const tracking = step.tracking_run;
@@ -59,10 +72,11 @@ export function RunMetrics({ step, active }: { step: Step; active: boolean }) {
           <>
             <Bar found={wanted.length} all={all.length} />
             <div class="charts">
-              {[...curves, ...single].map((s) => (
+              {curves.map((s) => (
                 <Chart key={s.key} series={s} x={x} log={query.log === '1'} />
               ))}
             </div>
+            {single.length > 0 && <Values list={single} />}
             {wanted.length === 0 && <Empty title="No metric has that name">{`The filter “${query.metric}” hides all ${all.length}.`}</Empty>}
           </>
         );

@@ -6,6 +6,7 @@ import { placeSteps } from '../lib/graph';
 import { api, withQuery } from '../lib/url';
 import { JsonView, isEmpty, isObject } from '../ui/json';
 import { Card, Glyph, Load, State, Time, Took } from '../ui/parts';
+import { LogTail } from './log_tail';
 import { isActive } from './runs';
 
 const BUSY = ['assigned', 'running', 'finishing'];
@@ -93,7 +94,7 @@ function Attempts({ step }: { step: Step }) {
             <table class="data compact">
               <thead>
                 <tr>
-                  <th scope="col">Attempt</th>
+                  <th scope="col">No.</th>
                   <th scope="col">State</th>
                   <th scope="col">Worker</th>
                   <th scope="col" class="num">Exit</th>
@@ -106,7 +107,7 @@ function Attempts({ step }: { step: Step }) {
                 {list.map((a) => (
                   <>
                     <tr>
-                      <td class="num">{a.number}</td>
+                      <td>{a.number}</td>
                       <td><State of={a.state} /></td>
                       <td>
                         {a.worker} <span class="dim">{a.runtime}</span>
@@ -191,7 +192,6 @@ function Tracked({ step, active }: { step: Step; active: boolean }) {
 }
 
 export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[]; selected: Step | undefined }) {
-  const { url } = useLocation();
   return (
     <>
       {steps.length > 0 && <Graph steps={steps} selected={selected} />}
@@ -203,12 +203,12 @@ export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[];
                 {selected.name} <State of={selected.state} />
               </>
             }
-            after={<a href={withQuery(url, { tab: 'logs', step: selected.name })}>Log</a>}
           >
             {selected.message && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
             <Attempts key={selected.id} step={selected} />
             <Outputs step={selected} />
           </Card>
+          <LogTail key={selected.id} step={selected} />
           <Tracked key={selected.id} step={selected} active={isActive(run.state)} />
         </>
       )}

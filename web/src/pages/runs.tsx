@@ -31,20 +31,20 @@ const Row = ({ run }: { run: Run }) => (
       </a>
       {run.message && run.state !== 'succeeded' && <div class="sub clip" title={run.message}>{run.message}</div>}
     </td>
-    <td>
+    <td class="nowrap">
       <Why run={run} />
       {run.created_by && <div class="sub">{run.created_by}</div>}
     </td>
     <td>
       {run.datasets.map((d) => (
-        <div>
+        <div class="nowrap">
           <a href={paths.dataset(run.project, d.dataset, d.number)}>
             {d.dataset} v{d.number}
           </a>
         </div>
       ))}
     </td>
-    <td>{run.model_version ? <a href={versionPath(run.project, run.model_version)}>{run.model_version.replace('/', ' v')}</a> : <span class="dim">–</span>}</td>
+    <td class="nowrap">{run.model_version ? <a href={versionPath(run.project, run.model_version)}>{run.model_version.replace('/', ' v')}</a> : <span class="dim">–</span>}</td>
     <td class="mono" title={run.commit}>{shortHash(run.commit)}</td>
     <td class="nowrap">
       <Time at={run.started_at ?? run.created_at} seconds />

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Json, JsonObject } from '../api/types';
 import { number, time } from '../lib/format';
+import { State } from './parts';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
@@ -33,6 +34,9 @@ function columnsOf(rows: JsonObject[]): string[] {
   return [...keys];
 }
 
+const isNumeric = (rows: JsonObject[], column: string) =>
+  rows.every((r) => typeof r[column] === 'number' || r[column] === null || r[column] === undefined);
+
 function Rows({ rows }: { rows: JsonObject[] }) {
   const columns = columnsOf(rows);
   return (
@@ -41,7 +45,7 @@ function Rows({ rows }: { rows: JsonObject[] }) {
         <thead>
           <tr>
             {columns.map((c) => (
-              <th scope="col" class={rows.every((r) => typeof r[c] === 'number' || r[c] === null) ? 'num' : ''}>{words(c)}</th>
+              <th scope="col" class={isNumeric(rows, c) ? 'num' : ''}>{words(c)}</th>
             ))}
           </tr>
         </thead>
@@ -49,9 +53,7 @@ function Rows({ rows }: { rows: JsonObject[] }) {
           {rows.map((r) => (
             <tr>
               {columns.map((c) => (
-                <td class={typeof r[c] === 'number' ? 'num' : ''}>
-                  <JsonView value={r[c] ?? null} />
-                </td>
+                <td class={isNumeric(rows, c) ? 'num' : ''}>{c === 'verdict' && typeof r[c] === 'string' ? <State of={r[c]} /> : <JsonView value={r[c] ?? null} />}</td>
               ))}
             </tr>
           ))}

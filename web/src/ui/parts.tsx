@@ -27,7 +27,7 @@ export function useNow(active: boolean, every = 1000): number {
 }
 
 const GLYPHS: Record<string, string> = {
-  succeeded: '✓', failed: '✕', lost: '✕', cancelled: '⊘', skipped: '⊘', running: '●', finishing: '●', preparing: '◐',
+  succeeded: '✓', failed: '✕', pass: '✓', fail: '✕', lost: '✕', cancelled: '⊘', skipped: '⊘', running: '●', finishing: '●', preparing: '◐',
   assigned: '◐', queued: '◷', waiting: '◌', promoted: '✓', refused: '✕', needs_approval: '◷', none: '◌', ok: '✓',
   warn: '▲', alert: '▲', insufficient: '◌', open: '◷', online: '●', offline: '○', draining: '◐', disabled: '⊘',
 };

@@ -1,0 +1,39 @@
+// The last lines of a step's log, for a first look without opening it.
+import { useLocation } from 'preact-iso';
+import { useResource } from '../api/resource';
+import type { LogPage, Step } from '../api/types';
+import { api, formatLines, withQuery } from '../lib/url';
+import { Card, Load } from '../ui/parts';
+import { LineText } from './run_log';
+
+const LINES = 10;
+const EVERY_MS = 2000;
+
+export function LogTail({ step }: { step: Step }) {
+  const { url } = useLocation();
+  const page = useResource<LogPage>(step.attempts > 0 ? api(['steps', step.id, 'log'], { tail: LINES, limit: LINES }) : undefined, {
+    every: step.ended_at ? undefined : EVERY_MS,
+  });
+  if (step.attempts === 0) return null;
+  const logs = withQuery(url, { tab: 'logs', step: step.name });
+  return (
+    <Card title="End of its log" cls="flush" after={<a href={page.data?.last ? logs + formatLines({ first: page.data.last, last: page.data.last }) : logs}>Whole log</a>}>
+      <Load of={page} rows={3}>
+        {(p) =>
+          p.lines.length === 0 ? (
+            <p class="dim pad">Nothing has been written{p.complete ? '' : ' yet'}.</p>
+          ) : (
+            <div class="log-tail" tabIndex={0} role="region" aria-label="End of the log">
+              {p.lines.map((l) => (
+                <div key={l.line} class={`log-row from-${l.stream}`}>
+                  <span class="log-no">{l.line}</span>
+                  <LineText text={l.text} />
+                </div>
+              ))}
+            </div>
+          )
+        }
+      </Load>
+    </Card>
+  );
+}
