@@ -27,10 +27,6 @@ export function number(v: Real | null | undefined): string {
   return signed(v.toFixed(Math.min(digits, 6)).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, ''));
 }
 
-/** Two decimals for columns of like values. */
-export const fixed = (v: number | null | undefined, digits = 2) =>
-  v === null || v === undefined ? '–' : signed(v.toFixed(digits));
-
 export function count(n: number): string {
   return n.toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
@@ -121,8 +117,5 @@ export function span(start: Time, end: Time): string {
 }
 
 export const shortHash = (h: string | undefined) => (h ? h.slice(0, 10) : '–');
-
-/** "run_01J9…" long ids, cut in the middle. */
-export const shortId = (id: string) => (id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id);
 
 export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -27,7 +27,7 @@ export function visibleRows(view: Viewport, rows: number, rowHeight: number, ext
   const room = Math.max(0, height - view.height);
   const top = Math.min(Math.max(0, view.top), room);
   // The real position; when not scaled, the same as top.
-  const at = room === 0 ? 0 : (top / room) * Math.max(0, real - view.height);
+  const at = room === 0 ? 0 : (top * Math.max(0, real - view.height)) / room;
   const first = Math.max(0, Math.floor(at / rowHeight) - extra);
   const last = Math.min(rows, Math.ceil((at + view.height) / rowHeight) + extra);
   return { first, count: Math.max(0, last - first), offset: Math.max(0, top - (at - first * rowHeight)), height };

@@ -53,11 +53,6 @@ export function choice<T extends string>(value: string | undefined, allowed: rea
   return allowed.includes(value as T) ? (value as T) : (allowed[0] as T);
 }
 
-/** The page after the login: only an address within this site. */
-export function localTarget(target: string | null | undefined): string {
-  return target && /^\/(?![/\\])/.test(target) && !target.startsWith('/login') ? target : '/';
-}
-
 export const paths = {
   runs: (project: string) => `/projects/${encodeURIComponent(project)}/runs`,
   run: (id: string) => `/runs/${encodeURIComponent(id)}`,

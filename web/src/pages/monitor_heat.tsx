@@ -14,6 +14,8 @@ const METRICS = ['psi', 'ks', 'wasserstein', 'jensen_shannon'] as const;
 const METRIC_NAMES: Record<string, string> = { psi: 'PSI', ks: 'KS', wasserstein: 'Wasserstein', jensen_shannon: 'Jensen–Shannon' };
 const ROWS_FIRST = 30;
 const WINDOWS = 40;
+/** About what the names of the features cover of the box. */
+const HEADS_WIDTH = 200;
 /** What a feature counts as drifted from, when neither the cell nor the monitor says. */
 const ALERT = 0.2;
 
@@ -91,9 +93,16 @@ function Table(p: TableProps) {
   const { url, query } = useLocation();
   const alert = real(inside(specOf(p.monitor), 'tests', 'alert')) ?? ALERT;
   const name = (w: Window | undefined) => (w ? span(w.start, w.end) : '');
-  // The newest windows stand at the right, and are what one looks for.
+  // What one looks for is the window that was chosen, else the newest, which stands at the right.
   const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => box.current?.scrollTo({ left: box.current.scrollWidth }), [p.windows.length]);
+  useLayoutEffect(() => {
+    const b = box.current;
+    const chosen = b?.querySelector<HTMLElement>('thead .at');
+    if (!b) return;
+    if (!chosen) b.scrollLeft = b.scrollWidth;
+    else if (chosen.offsetLeft < b.scrollLeft + HEADS_WIDTH || chosen.offsetLeft + chosen.offsetWidth > b.scrollLeft + b.clientWidth)
+      b.scrollLeft = chosen.offsetLeft - (b.clientWidth + HEADS_WIDTH) / 2;
+  }, [p.windows.length, query.window]);
   return (
     <div class="heat-wrap" ref={box} tabIndex={0} role="region" aria-label="Features by windows">
       <table class="heat">

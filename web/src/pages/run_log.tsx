@@ -99,6 +99,10 @@ function useScroll(source: LogSource, marks: LineRange | undefined) {
   useEffect(() => {
     if (following || seen > total) setSeen(total);
   }, [following, total]);
+  // What was there when the log was opened is not new, wherever one looks at it.
+  useEffect(() => {
+    if (source.state.ready) setSeen(source.lines.total);
+  }, [source.state.ready]);
   // A permalink: its line is brought into view once, when the log is there.
   const brought = useRef(false);
   const bring = (line: number) => {

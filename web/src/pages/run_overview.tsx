@@ -109,7 +109,7 @@ function Attempts({ step }: { step: Step }) {
                     <tr>
                       <td>{a.number}</td>
                       <td><State of={a.state} /></td>
-                      <td>
+                      <td class="nowrap">
                         {a.worker} <span class="dim">{a.runtime}</span>
                         {a.devices.length > 0 && <div class="sub">{plural(a.devices.length, 'GPU')}</div>}
                       </td>
@@ -121,11 +121,11 @@ function Attempts({ step }: { step: Step }) {
                         {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
                       </td>
                     </tr>
-                    {(a.message || !isEmpty(a.evidence)) && (
+                    {((a.message && a.message !== step.message) || !isEmpty(a.evidence)) && (
                       <tr class="under">
                         <td />
                         <td colSpan={6}>
-                          {a.message}
+                          {a.message !== step.message && a.message}
                           {!isEmpty(a.evidence) && (
                             <details>
                               <summary>Evidence</summary>
