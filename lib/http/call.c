@@ -15,7 +15,8 @@
  * until its handler lets go of it.
  */
 
-enum { ARENA_LIMIT = 64 << 20, ARGS_MAX = 1000 };
+/* The limit is a net under bugs: bodies and heads are bounded long before. */
+enum { ARENA_LIMIT = 256 << 20, ARGS_MAX = 1000 };
 
 /* A call lives until its conn and handler are done with it and its arena is gone. */
 static void call_release(void *arg)

@@ -48,6 +48,8 @@ static void defaults(struct http_config *c)
 	l->header = or_default(l->header, 8192);
 	l->head = or_default(l->head, 32768);
 	l->headers = or_default(l->headers, H1_FIELDS_MAX);
+	if (l->headers > H1_FIELDS_MAX)
+		l->headers = H1_FIELDS_MAX;
 	l->requests = or_default(l->requests, 1000);
 	l->pipelined = or_default(l->pipelined, 16);
 	l->connections = or_default(l->connections, 10000);

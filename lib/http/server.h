@@ -16,7 +16,7 @@ struct http_limits {
 	size_t request_line; /* 8 KiB, without its line end */
 	size_t header; /* 8 KiB: one field line, without its line end */
 	size_t head; /* 32 KiB: all field lines, with line ends */
-	size_t headers; /* 64 */
+	size_t headers; /* 64, and never more */
 	size_t requests; /* 1000 on one connection */
 	size_t pipelined; /* 16 answered in one go before others have their turn */
 	size_t connections; /* 10000 */

@@ -57,7 +57,8 @@ void loop_child_pause(struct loop_child *c, bool pause); /* stops reading stdout
 /* Appends to stdin of a child with keep_stdin; ERR_TOO_LARGE when CHILD_INPUT_MAX bytes wait. */
 int loop_child_write(struct loop_child *c, struct str bytes, struct err *e) MUST_CHECK;
 void loop_child_close_stdin(struct loop_child *c); /* after what was written has gone out */
-/* Lets go without a word to the process and without on_done; the process stays as it is. */
+/* Lets go without a word to the process and without on_done, for our own end: the process lives on,
+ * and whoever becomes its parent then reaps it. */
 void loop_child_forget(struct loop_child *c);
 
 #endif

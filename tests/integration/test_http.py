@@ -432,6 +432,42 @@ def test_limit_of_connections_per_address():
             assert time.monotonic() < end
 
 
+def test_limit_of_connections_in_total():
+    with serving("--set", "connections=2") as server:
+        with server.connect() as a, server.connect() as b:
+            for s in (a, b):
+                s.sendall(request("GET", "/ping"))
+                assert Reply.read(s).status == 200
+            with server.connect() as c:
+                r = Reply.read(c)
+                assert (r.status, r.headers["retry-after"]) == (503, "1")
+            a.sendall(request("GET", "/ping"))
+            assert Reply.read(a).status == 200
+
+
+def test_waiting_costs_no_cpu(server):
+    """Held, half-closed, unread and idle connections: none makes the loop spin."""
+    def cpu():
+        fields = Path(f"/proc/{server.proc.pid}/stat").read_text().split()
+        return int(fields[13]) + int(fields[14])
+
+    with contextlib.ExitStack() as stack:
+        for raw, half in ((request("GET", "/wait"), False), (request("GET", "/events"), False),
+                          (request("GET", "/big?bytes=90000000"), True), (b"", False),
+                          (request("GET", "/ping"), False), (request("PUT", "/upload"), False),
+                          (request("PUT", "/upload", "Content-Length: 9"), False),
+                          (request("GET", "/wait") + b"y" * 9000, False)):
+            s = stack.enter_context(server.connect())
+            s.sendall(raw)
+            if half:
+                s.shutdown(socket.SHUT_WR)
+        server.until(lambda now: now["waiting"] == 2 and now["streams"] == 1)
+        before = cpu()
+        select.select([], [], [], 1.0)
+        assert cpu() - before < 20, "clock ticks of 10 ms in a second"
+    server.until(lambda now: now["connections"] == 1)
+
+
 # ---- deadlines ----
 
 

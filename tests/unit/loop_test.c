@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -491,6 +492,27 @@ static void kid_echo_then_close(void *arg, struct str bytes)
 
 	buf_add(&k->out, bytes);
 	loop_child_close_stdin(k->c);
+}
+
+void test_child__forgotten_lives_on(void **state)
+{
+	const char *const argv[] = { "/bin/sleep", "60", NULL };
+	struct err e = { .code = ERR_OK };
+	struct kid k;
+	pid_t pid;
+
+	(void)state;
+	kid_init(&k);
+	k.c = loop_child_spawn(
+		k.l, &(struct loop_child_spec){ .argv = argv, .on_done = kid_done, .arg = &k }, &e);
+	assert_non_null(k.c);
+	pid = loop_child_pid(k.c);
+	loop_child_forget(k.c);
+	kid_free(&k);
+	assert_int_equal(k.done, 0);
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 void test_child__stdin_stays_open_until_closed(void **state)
