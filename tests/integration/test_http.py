@@ -24,9 +24,10 @@ pytestmark = pytest.mark.skipif(not ECHO.exists(), reason=f"{ECHO} is not built 
 
 
 class Server:
-    def __init__(self, *args):
+    def __init__(self, *args, descriptors=4096):
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:exitcode=99:quarantine_size_mb=1")
-        self.proc = subprocess.Popen([str(ECHO), *map(str, args)], stdout=subprocess.PIPE,
+        self.proc = subprocess.Popen(["prlimit", f"--nofile={descriptors}", str(ECHO),
+                                      *map(str, args)], stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, env=env, text=True)
         self.port = int(self.proc.stdout.readline().split("=")[1])
         self.tls = None
@@ -85,8 +86,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*args):
-    s = Server(*args)
+def serving(*args, **options):
+    s = Server(*args, **options)
     try:
         yield s
         s.stop()
@@ -443,6 +444,19 @@ def test_limit_of_connections_in_total():
                 assert (r.status, r.headers["retry-after"]) == (503, "1")
             a.sendall(request("GET", "/ping"))
             assert Reply.read(a).status == 200
+
+
+def test_running_out_of_descriptors_is_survived():
+    with serving(descriptors=24) as server:
+        with contextlib.ExitStack() as stack:
+            some = [stack.enter_context(server.connect(timeout=1)) for _ in range(40)]
+            answers = []
+            for s in some:
+                with contextlib.suppress(OSError):
+                    s.sendall(request("GET", "/ping"))
+                    answers.append(Reply.read(s).status)
+            assert answers.count(200) >= 10 and 503 in answers, answers
+        assert server.until(lambda now: now["connections"] == 1)
 
 
 def test_waiting_costs_no_cpu(server):
