@@ -13,6 +13,7 @@
 #include "lib/loop/signal.h"
 #include "server/app.h"
 #include "server/assets.h"
+#include "server/blob/blob.h"
 #include "server/command.h"
 #include "server/rest/handlers.h"
 #include "server/rest/openapi.h"
@@ -36,7 +37,7 @@ struct server {
 };
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
-	NULL };
+	blob_bindings, dataset_bindings, dataset_create_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -220,7 +221,9 @@ static int server_open(struct server *s, struct err *e)
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
-	return open_listener(s, e);
+	app->blobs = blobs_open_fs(
+		app->loop, arena_printf(s->arena, "%s/blobs", app->conf.data_dir.p).p, e);
+	return app->blobs == NULL ? -1 : open_listener(s, e);
 }
 
 static void server_close(struct server *s)
@@ -239,6 +242,7 @@ static void server_close(struct server *s)
 		loop_step(app->loop, false);
 		loop_free(app->loop);
 	}
+	blobs_close(app->blobs);
 	http_tls_free(s->tls);
 	rest_free(s->rest);
 	static_files_free(app->ui);

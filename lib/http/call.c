@@ -385,9 +385,12 @@ bool call_step(struct http_call *k)
 	case CALL_ALLOWED: allowed(k); return true;
 	case CALL_READY: run_handler(k); return true;
 	case CALL_RUNNING:
-		if (k->sink == NULL || !k->expects || k->body_over)
+		if (k->sink == NULL || (!k->expects && !k->body_over))
 			return false;
-		say_continue(k);
+		if (k->body_over) /* an empty one: it was over before it was taken */
+			body_complete(k);
+		else
+			say_continue(k);
 		return true;
 	case CALL_ASKED:
 	case CALL_WHOLE:

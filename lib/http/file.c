@@ -23,6 +23,8 @@ struct file_flow {
 	int64_t at, end;
 	char *piece;
 	size_t n;
+	http_inspect_cb *inspect;
+	void *inspect_arg;
 };
 
 static void file_next(void *arg);
@@ -80,6 +82,9 @@ static void file_read(void *arg)
 		}
 		got += (size_t)n;
 	}
+	if (f->inspect != NULL && f->inspect(f->inspect_arg, (struct str){ f->piece, f->n },
+					  f->at + (int64_t)f->n == f->end) < 0)
+		f->error = EBADMSG;
 }
 
 static void file_on_read(void *arg)
@@ -205,6 +210,10 @@ static void file_begin(
 	struct file_flow *flow = mem_new_of(struct file_flow);
 
 	*flow = (struct file_flow){ .q = q, .fd = f->fd, .at = from, .end = end };
+	if (from == 0 && end == f->size) {
+		flow->inspect = f->inspect;
+		flow->inspect_arg = f->inspect_arg;
+	}
 	arena_defer(q->arena, flow_free, flow);
 	http_stream_begin(q, status, f->type, end - from);
 	if (str_is(q->method, "HEAD")) {

@@ -37,6 +37,10 @@ void http_stream_on_drain(struct http_req *q, http_drain_cb *fn, void *arg);
 void http_stream_end(struct http_req *q); /* with a length: all bytes must have been written */
 void http_stream_abort(struct http_req *q); /* the client sees a cut answer, never a whole one */
 
+/* Sees the pieces of a whole file in their order, in a thread of the pool; `last` with the last
+ * one, which is not sent before. -1 cuts the answer, so that the client never has all of it. */
+typedef int http_inspect_cb(void *arg, struct str piece, bool last);
+
 /* Part of a file, with Range (one range), If-Range, If-None-Match. Read by the work pool in pieces.
  * The descriptor is ours from now on. */
 struct http_file {
@@ -45,6 +49,8 @@ struct http_file {
 	const char *type;
 	struct str etag; /* without quotes; empty: none */
 	struct str download_name; /* not empty: Content-Disposition: attachment */
+	http_inspect_cb *inspect; /* not called for a part, nor for an empty file; NULL: none */
+	void *inspect_arg; /* lives as long as the request's arena */
 };
 void http_reply_file(struct http_req *q, const struct http_file *f);
 

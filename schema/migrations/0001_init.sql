@@ -111,6 +111,13 @@ CREATE TABLE blob (
 	created_at timestamptz NOT NULL DEFAULT now(),
 	touched_at timestamptz NOT NULL DEFAULT now()  -- last upload or new reference: the grace of the collector
 );
+-- Which projects have sent the bytes: only they may refer to them, so that a digest alone opens nothing.
+CREATE TABLE blob_project (
+	project_id ctext NOT NULL REFERENCES project ON DELETE CASCADE,
+	digest     bytea NOT NULL REFERENCES blob ON DELETE CASCADE,
+	PRIMARY KEY (project_id, digest)
+);
+CREATE INDEX blob_project_digest ON blob_project (digest);
 
 -- ---- data sets -----------------------------------------------------------------------------------------
 

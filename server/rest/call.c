@@ -121,7 +121,10 @@ static void replay_on_row(struct call *c, const struct db_rows *rows)
 	struct err e;
 
 	if (rows[0].n == 0) {
-		call_fail(c, c->create_error);
+		if (c->create_error != NULL)
+			call_fail(c, c->create_error);
+		else
+			c->go_on(c);
 		return;
 	}
 	if (!str_eq(db_str(&rows[0], 0, 0), request_hash(c))) {
@@ -144,6 +147,8 @@ static void create_on_done(void *arg, const struct db_rows *rows, const struct e
 		call_on_written(arg, rows, e);
 		return;
 	}
+	if (c->on_conflict != NULL && c->on_conflict(c, rows))
+		return;
 	c->create_error = arena_new_of(c->arena, struct err);
 	*c->create_error = *e;
 	constraint_explain(rows, c->create_error);
@@ -160,24 +165,57 @@ static bool key_ok(struct str key)
 	return key.n >= 1 && key.n <= KEY_MAX;
 }
 
+static void fail_key(struct call *c)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_INVALID, "Idempotency-Key must be 1 to %d printable ASCII characters",
+		KEY_MAX);
+	call_fail(c, &e);
+}
+
+static void create_without_key_on_done(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code != ERR_CONFLICT || c->on_conflict == NULL || !c->on_conflict(c, rows))
+		call_on_written(arg, rows, e);
+}
+
+void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay)
+{
+	struct str key = http_header(c->req, "Idempotency-Key");
+
+	c->go_on = go_on;
+	c->replay = replay;
+	if (key.p == NULL) {
+		go_on(c);
+		return;
+	}
+	if (!key_ok(key)) {
+		fail_key(c);
+		return;
+	}
+	struct db_unit *u = call_unit(c);
+	auth_store_idempotency_get(u, call_actor(c), key);
+	call_send(c, u, DB_READ, replay_on_row);
+}
+
 void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
 	call_handler *replay)
 {
 	struct str key = http_header(c->req, "Idempotency-Key");
-	struct err e;
 
 	c->object_id = object_id;
 	c->on_rows = cb;
 	c->replay = replay;
 	if (key.p == NULL) {
-		db_send(u, DB_WRITE, call_on_written, c);
+		db_send(u, DB_WRITE, create_without_key_on_done, c);
 		return;
 	}
 	if (!key_ok(key)) {
 		db_unit_free(u);
-		(void)err_set(&e, ERR_INVALID,
-			"Idempotency-Key must be 1 to %d printable ASCII characters", KEY_MAX);
-		call_fail(c, &e);
+		fail_key(c);
 		return;
 	}
 	auth_store_idempotency_add(u, call_actor(c), key, request_hash(c), object_id);

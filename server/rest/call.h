@@ -45,6 +45,9 @@ struct call {
 	struct str object_id; /* call_create */
 	call_rows_cb *on_rows;
 	call_handler *replay;
+	/* call_create: asked when the unit met a conflict; true when the handler starts over. */
+	bool (*on_conflict)(struct call *c, const struct db_rows *rows);
+	call_handler *go_on; /* call_replay_first */
 	struct err *create_error; /* what a creation met, until its key has been looked up */
 };
 
@@ -69,6 +72,10 @@ void call_send(struct call *c, struct db_unit *u, enum db_lane lane, call_rows_c
  * the first request made; for another request it is refused. */
 void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
 	call_handler *replay);
+
+/* For creations that must look at the present state before they write, where the first request has
+ * left its mark: answers by `replay` when the Idempotency-Key is known, else goes on. */
+void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay);
 
 void call_fail(struct call *c, const struct err *e);
 void call_not_found(struct call *c, const char *what); /* "run": "There is no such run" */

@@ -6,5 +6,8 @@
 extern const struct binding project_bindings[];
 extern const struct binding auth_bindings[];
 extern const struct binding server_bindings[];
+extern const struct binding blob_bindings[];
+extern const struct binding dataset_bindings[];
+extern const struct binding dataset_create_bindings[];
 
 #endif
