@@ -9,10 +9,10 @@
 #include <event2/buffer.h>
 
 /*
- * One request. call_begin() copies the head into the arena and finds the route; call_step() moves
- * it from phase to phase; the answer may come in any of them and sets `ended`, after which nothing
- * here calls the handler again. When the client leaves, the call is cut from its conn and lives on
- * until its handler lets go of it.
+ * One request. http_call_begin() copies the head into the arena and finds the route;
+ * http_call_step() moves it from phase to phase; the answer may come in any of them and sets
+ * `ended`, after which nothing here calls the handler again. When the client leaves, the call is
+ * cut from its conn and lives on until its handler lets go of it.
  */
 
 /* The limit is a net under bugs: bodies and heads are bounded long before. */
@@ -40,12 +40,12 @@ static void call_free(void *arg)
 	server_note_gone(s);
 }
 
-void call_free_later(struct http_call *k)
+void http_call_free_later(struct http_call *k)
 {
 	loop_defer(k->server->loop, call_free, k);
 }
 
-struct http_call *call_new(struct conn *c)
+struct http_call *http_call_new(struct conn *c)
 {
 	struct http_call *k = mem_new_of(struct http_call);
 	struct http_server *s = c->server;
@@ -214,7 +214,7 @@ static int find_route(struct http_call *k, struct err *e)
 	return 0;
 }
 
-void call_begin(struct http_call *k, const struct h1_head *h, struct str bytes)
+void http_call_begin(struct http_call *k, const struct h1_head *h, struct str bytes)
 {
 	struct err e;
 
@@ -277,7 +277,7 @@ static void allowed(struct http_call *k)
 	k->phase = CALL_WHOLE;
 }
 
-bool call_wants_body(const struct http_call *k)
+bool http_call_wants_body(const struct http_call *k)
 {
 	if (k->body_over)
 		return false;
@@ -286,7 +286,7 @@ bool call_wants_body(const struct http_call *k)
 	return k->sink != NULL && !k->paused && !k->ended && k->phase == CALL_RUNNING;
 }
 
-void call_body_broken(struct http_call *k, enum err_code code, const char *why)
+void http_call_body_broken(struct http_call *k, enum err_code code, const char *why)
 {
 	struct err e;
 
@@ -318,7 +318,7 @@ static void deliver(struct http_call *k, struct str data)
 		return;
 	if (k->taken > body_max(k)) {
 		too_large(k, &e);
-		call_body_broken(k, e.code, e.msg);
+		http_call_body_broken(k, e.code, e.msg);
 		return;
 	}
 	if (k->phase == CALL_WHOLE)
@@ -341,12 +341,12 @@ static void body_complete(struct http_call *k)
 	}
 }
 
-size_t call_feed(struct http_call *k, struct str p)
+size_t http_call_feed(struct http_call *k, struct str p)
 {
 	struct conn *c = k->conn;
 	size_t at = 0;
 
-	while (at < p.n && call_wants_body(k)) {
+	while (at < p.n && http_call_wants_body(k)) {
 		struct str data;
 		size_t used;
 		enum h1_status st =
@@ -359,7 +359,7 @@ size_t call_feed(struct http_call *k, struct str p)
 		if (k->conn == NULL)
 			return p.n;
 		if (st == H1_BAD)
-			call_body_broken(k, ERR_MALFORMED, k->body.why);
+			http_call_body_broken(k, ERR_MALFORMED, k->body.why);
 		else if (st == H1_DONE && !k->aborted)
 			body_complete(k);
 	}
@@ -377,7 +377,7 @@ static void run_handler(struct http_call *k)
 		k->server->cfg.fallback(&k->q);
 }
 
-bool call_step(struct http_call *k)
+bool http_call_step(struct http_call *k)
 {
 	if (k->ended)
 		return false;
@@ -411,7 +411,7 @@ static void run_drain(void *arg)
 	fn(k->drain_arg);
 }
 
-void call_drained(struct http_call *k)
+void http_call_drained(struct http_call *k)
 {
 	if (k->on_drain == NULL || k->drain_queued || k->ended ||
 		http_stream_waiting(&k->q) >= HTTP_STREAM_LOW)
@@ -433,7 +433,7 @@ static void access_line(const struct http_call *k, int64_t took)
 	log_write(quiet ? LOG_DEBUG : LOG_INFO, "request", pairs, sizeof pairs / sizeof pairs[0]);
 }
 
-void call_finish(struct http_call *k)
+void http_call_finish(struct http_call *k)
 {
 	const struct http_config *cfg = &k->server->cfg;
 	int64_t took = loop_now(k->server->loop) - k->q.start_us;
@@ -450,11 +450,11 @@ void call_finish(struct http_call *k)
 					       .complete = k->ended && k->conn != NULL });
 }
 
-void call_over(struct http_call *k)
+void http_call_over(struct http_call *k)
 {
 	k->ended = true;
-	call_finish(k);
-	call_free_later(k);
+	http_call_finish(k);
+	http_call_free_later(k);
 }
 
 /* Runs in a later turn than the loss: the handler may have ended the call meanwhile, but then its
@@ -479,19 +479,19 @@ static void call_note(void *arg)
 	/* No handler has it yet: nobody else will end it. */
 	if (!k->ended &&
 		(k->phase == CALL_ALLOWED || k->phase == CALL_WHOLE || k->phase == CALL_READY))
-		call_over(k);
+		http_call_over(k);
 }
 
-void call_note_later(struct http_call *k)
+void http_call_note_later(struct http_call *k)
 {
 	loop_defer(k->server->loop, call_note, k);
 }
 
-void call_gone(struct http_call *k)
+void http_call_gone(struct http_call *k)
 {
 	k->conn = NULL;
 	if (k->ended)
-		call_over(k);
+		http_call_over(k);
 	else
-		call_note_later(k);
+		http_call_note_later(k);
 }

@@ -95,7 +95,7 @@ void conn_close(struct conn *c)
 	server_count(s, &c->ip, -1);
 	c->call = NULL;
 	if (k != NULL)
-		call_gone(k);
+		http_call_gone(k);
 	loop_defer(s->loop, conn_free, c);
 	server_note_gone(s);
 }
@@ -126,7 +126,7 @@ static void window_over(struct conn *c)
 		return;
 	}
 	c->in_due = NEVER;
-	call_body_broken(c->call, ERR_REQUEST_TIMEOUT, "The body came too slowly");
+	http_call_body_broken(c->call, ERR_REQUEST_TIMEOUT, "The body came too slowly");
 	conn_process(c);
 }
 
@@ -226,7 +226,7 @@ static ssize_t read_body(struct conn *c)
 		return n;
 	p.n = (size_t)n;
 	c->processing = true;
-	used = call_feed(c->call, p);
+	used = http_call_feed(c->call, p);
 	c->processing = false;
 	if (c->state != CONN_DEAD)
 		buf_add(&c->in, str_slice(p, used, p.n - used));
@@ -238,7 +238,7 @@ static ssize_t read_more(struct conn *c)
 	char *room;
 	ssize_t n;
 
-	if (c->call != NULL && c->in.n == 0 && call_wants_body(c->call))
+	if (c->call != NULL && c->in.n == 0 && http_call_wants_body(c->call))
 		return read_body(c);
 	if (c->yielded || (c->call != NULL && c->in.n >= IN_WAITING_MAX))
 		return -1; /* a client that leaves now is seen when it is next written to */
@@ -313,7 +313,7 @@ void conn_kick(struct conn *c)
 
 void conn_refuse(struct conn *c, enum err_code code, const char *why)
 {
-	struct http_call *k = call_new(c);
+	struct http_call *k = http_call_new(c);
 	struct err e;
 
 	mem_free(c->head);
@@ -347,10 +347,10 @@ static bool conn_head(struct conn *c)
 	case H1_BAD: conn_refuse(c, c->head->code, c->head->why); return true;
 	case H1_DONE: break;
 	}
-	k = call_new(c);
+	k = http_call_new(c);
 	c->requests++;
 	c->keep_alive = c->head->keep_alive && c->requests < l->requests && !s->draining && !c->eof;
-	call_begin(k, c->head, buf_str(&c->in));
+	http_call_begin(k, c->head, buf_str(&c->in));
 	buf_drop_front(&c->in, c->head->size);
 	mem_free(c->head);
 	c->head = NULL;
@@ -375,14 +375,14 @@ static bool conn_step(struct conn *c, size_t *begun)
 		conn_next(c);
 		return true;
 	}
-	if (c->in.n != 0 && call_wants_body(c->call)) {
-		size_t used = call_feed(c->call, buf_str(&c->in));
+	if (c->in.n != 0 && http_call_wants_body(c->call)) {
+		size_t used = http_call_feed(c->call, buf_str(&c->in));
 
 		if (c->state != CONN_DEAD)
 			buf_drop_front(&c->in, used);
 		return used != 0;
 	}
-	return call_step(c->call);
+	return http_call_step(c->call);
 }
 
 void conn_process(struct conn *c)
@@ -420,7 +420,7 @@ static void conn_next(struct conn *c)
 {
 	struct http_call *k = c->call;
 
-	call_finish(k);
+	http_call_finish(k);
 	k->sink = NULL;
 	if (!k->body_over && c->keep_alive && can_discard(k)) {
 		k->phase = CALL_DISCARD;
@@ -429,7 +429,7 @@ static void conn_next(struct conn *c)
 	c->closing = c->closing || !k->body_over || !c->keep_alive || c->server->draining;
 	c->call = NULL;
 	k->conn = NULL;
-	call_free_later(k);
+	http_call_free_later(k);
 	c->state = CONN_IDLE;
 	conn_due(c, &c->in_due, c->server->cfg.deadlines.idle);
 }
@@ -455,7 +455,7 @@ static bool wants_read(const struct conn *c)
 {
 	if (c->eof || c->closing || c->yielded)
 		return false;
-	if (c->call == NULL || (c->in.n == 0 && call_wants_body(c->call)))
+	if (c->call == NULL || (c->in.n == 0 && http_call_wants_body(c->call)))
 		return true;
 	return c->in.n < IN_WAITING_MAX && c->call->body_over;
 }
@@ -463,7 +463,7 @@ static bool wants_read(const struct conn *c)
 static void conn_settle(struct conn *c)
 {
 	size_t waiting = evbuffer_get_length(c->out);
-	bool body = c->call != NULL && call_wants_body(c->call);
+	bool body = c->call != NULL && http_call_wants_body(c->call);
 
 	if (c->in.n == 0)
 		buf_done(&c->in); /* who only waits holds no buffer */

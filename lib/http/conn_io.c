@@ -61,5 +61,5 @@ void conn_flush(struct conn *c)
 	else if (moved || c->out_due == NEVER)
 		conn_due(c, &c->out_due, c->server->cfg.deadlines.write);
 	if (c->call != NULL && moved)
-		call_drained(c->call);
+		http_call_drained(c->call);
 }

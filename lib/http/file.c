@@ -61,7 +61,7 @@ static void file_next(void *arg)
 	}
 	f->n = f->end - f->at < PIECE ? (size_t)(f->end - f->at) : PIECE;
 	f->piece = mem_new(f->n, 1);
-	if (work_submit(call_of(f->q)->server->loop, file_read, file_on_read, f, &e) < 0)
+	if (work_submit(http_call_of(f->q)->server->loop, file_read, file_on_read, f, &e) < 0)
 		http_stream_abort(f->q);
 }
 
@@ -98,7 +98,7 @@ static void file_on_read(void *arg)
 	}
 	f->piece = NULL;
 	f->at += (int64_t)f->n;
-	stream_add(call_of(f->q),
+	stream_add(http_call_of(f->q),
 		&(struct stream_ref){
 			.p = piece, .n = f->n, .release = piece_release, .arg = piece });
 	if (f->at == f->end || http_gone(f->q))
@@ -217,7 +217,7 @@ static void file_begin(
 	arena_defer(q->arena, flow_free, flow);
 	http_stream_begin(q, status, f->type, end - from);
 	if (str_is(q->method, "HEAD")) {
-		call_of(q)->sent = (uint64_t)(end - from);
+		http_call_of(q)->sent = (uint64_t)(end - from);
 		flow->at = end;
 	}
 	http_on_close(q, file_on_close, flow);

@@ -115,7 +115,7 @@ struct http_call {
 	void *drain_arg, *close_arg;
 };
 
-static inline struct http_call *call_of(const struct http_req *q)
+static inline struct http_call *http_call_of(const struct http_req *q)
 {
 	/* The request is the first member; handlers are given it as writable. */
 	union {
@@ -139,19 +139,20 @@ ssize_t conn_read_bytes(struct conn *c, char *p, size_t n); /* > 0; 0: end; -1: 
 void conn_flush(struct conn *c); /* writes what the socket takes; closes on failure */
 
 /* call.c */
-struct http_call *call_new(struct conn *c);
-void call_begin(struct http_call *k, const struct h1_head *h, struct str bytes);
-bool call_step(struct http_call *k); /* false: nothing more can be done now */
-bool call_wants_body(const struct http_call *k);
+struct http_call *http_call_new(struct conn *c);
+void http_call_begin(struct http_call *k, const struct h1_head *h, struct str bytes);
+bool http_call_step(struct http_call *k); /* false: nothing more can be done now */
+bool http_call_wants_body(const struct http_call *k);
 /* Gives bytes to the body; returns how many were used. The call may have ended after it. */
-size_t call_feed(struct http_call *k, struct str p);
-void call_body_broken(struct http_call *k, enum err_code code, const char *why);
-void call_gone(struct http_call *k); /* the conn is going away */
-void call_note_later(struct http_call *k); /* tells the handler of a call without a conn, once */
-void call_finish(struct http_call *k); /* the log line and on_done, once */
-void call_over(struct http_call *k); /* the handler has let go of a call without a conn */
-void call_drained(struct http_call *k); /* output has gone out: on_drain, if it is time */
-void call_free_later(struct http_call *k);
+size_t http_call_feed(struct http_call *k, struct str p);
+void http_call_body_broken(struct http_call *k, enum err_code code, const char *why);
+void http_call_gone(struct http_call *k); /* the conn is going away */
+void http_call_note_later(
+	struct http_call *k); /* tells the handler of a call without a conn, once */
+void http_call_finish(struct http_call *k); /* the log line and on_done, once */
+void http_call_over(struct http_call *k); /* the handler has let go of a call without a conn */
+void http_call_drained(struct http_call *k); /* output has gone out: on_drain, if it is time */
+void http_call_free_later(struct http_call *k);
 
 /* reply.c, stream.c */
 void reply_simple(struct http_call *k, int status, const char *type, struct str body, bool fixed);
@@ -167,7 +168,7 @@ struct stream_ref {
 	bool framed;
 };
 bool stream_add(struct http_call *k, const struct stream_ref *r);
-void call_end(struct http_call *k); /* marks the answer complete and kicks the conn */
+void http_call_end(struct http_call *k); /* marks the answer complete and kicks the conn */
 
 /* server.c */
 void server_count(struct http_server *s, const struct ip *ip, int by);

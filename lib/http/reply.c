@@ -40,7 +40,7 @@ static const char *reason(int status)
 
 bool http_reply_header(struct http_req *q, const char *name, struct str value)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 	struct reply_header *h;
 
 	BUG_ON(k->begun);
@@ -105,11 +105,11 @@ void reply_head(struct http_call *k, int status, const char *type, int64_t lengt
 	BUG_ON(buf_failed(b));
 }
 
-void call_end(struct http_call *k)
+void http_call_end(struct http_call *k)
 {
 	BUG_ON(k->ended);
 	if (k->conn == NULL) {
-		call_over(k);
+		http_call_over(k);
 		return;
 	}
 	k->ended = true;
@@ -122,7 +122,7 @@ static bool nobody_there(struct http_call *k, int status)
 	if (k->conn != NULL)
 		return false;
 	k->status = status;
-	call_end(k);
+	http_call_end(k);
 	return true;
 }
 
@@ -144,17 +144,17 @@ void reply_simple(struct http_call *k, int status, const char *type, struct str 
 	else if (body.n > SMALL_BODY)
 		evbuffer_add(k->conn->out, body.p, body.n);
 	k->sent = body.n;
-	call_end(k);
+	http_call_end(k);
 }
 
 void http_reply_bytes(struct http_req *q, int status, const char *type, struct str bytes)
 {
-	reply_simple(call_of(q), status, type, bytes, false);
+	reply_simple(http_call_of(q), status, type, bytes, false);
 }
 
 void http_reply_const(struct http_req *q, int status, const char *type, struct str bytes)
 {
-	reply_simple(call_of(q), status, type, bytes, true);
+	reply_simple(http_call_of(q), status, type, bytes, true);
 }
 
 void http_reply_json(struct http_req *q, int status, struct str json)
@@ -234,9 +234,9 @@ void http_reply_errs(struct http_req *q, const struct err *all, size_t n)
 		add_culprits(&b, all, n);
 	buf_addc(&b, '}');
 	BUG_ON(buf_failed(&b));
-	if (!call_of(q)->begun && status == 401)
+	if (!http_call_of(q)->begun && status == 401)
 		http_reply_header(q, "WWW-Authenticate", STR("Bearer"));
-	if (!call_of(q)->begun && (status == 429 || status == 503))
+	if (!http_call_of(q)->begun && (status == 429 || status == 503))
 		http_reply_header(q, "Retry-After", STR("1"));
 	http_reply_bytes(q, status, "application/problem+json", buf_str(&b));
 	buf_done(&b);

@@ -47,67 +47,67 @@ struct str http_arg(const struct http_req *q, const char *name, size_t nth)
 
 void http_auth_ok(struct http_req *q)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	BUG_ON(k->phase != CALL_ASKED || k->begun);
 	k->phase = CALL_ALLOWED;
 	/* Nobody waits for the answer any more: the handler is never called. */
 	if (k->conn == NULL)
-		call_over(k);
+		http_call_over(k);
 	else
 		conn_kick(k->conn);
 }
 
 void http_on_close(struct http_req *q, http_close_cb *fn, void *arg)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	k->on_close = fn;
 	k->close_arg = arg;
 	/* A client that has closed its side while a handler holds the answer is taken as gone. */
 	if (k->conn == NULL)
-		call_note_later(k);
+		http_call_note_later(k);
 	else if (fn != NULL && k->conn->eof)
 		conn_close(k->conn);
 }
 
 bool http_gone(const struct http_req *q)
 {
-	return call_of(q)->conn == NULL;
+	return http_call_of(q)->conn == NULL;
 }
 
 void http_drop(struct http_req *q)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	k->on_close = NULL;
 	k->sink = NULL;
 	if (k->conn != NULL)
 		conn_close(k->conn);
-	call_over(k);
+	http_call_over(k);
 }
 
 void http_body_take(struct http_req *q, const struct http_sink *sink, void *arg)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	BUG_ON(q->route == NULL || q->route->body != HTTP_BODY_STREAM || k->sink != NULL);
 	k->sink = sink;
 	k->sink_arg = arg;
 	if (k->conn == NULL)
-		call_note_later(k);
+		http_call_note_later(k);
 	else
 		conn_kick(k->conn);
 }
 
 void http_body_pause(struct http_req *q)
 {
-	call_of(q)->paused = true;
+	http_call_of(q)->paused = true;
 }
 
 void http_body_resume(struct http_req *q)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	k->paused = false;
 	if (k->conn != NULL)

@@ -139,7 +139,7 @@ static void request_forget(void *arg)
 struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg)
 {
 	struct sse *s = mem_new_of(struct sse);
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	s->call = k;
 	s->on_close = on_close;

@@ -9,7 +9,7 @@
 
 void http_stream_begin(struct http_req *q, int status, const char *type, int64_t length)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	BUG_ON(k->begun);
 	if (k->conn == NULL) {
@@ -41,7 +41,7 @@ static bool below_high(const struct http_call *k)
 
 bool http_stream_write(struct http_req *q, struct str bytes)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	if (!count(k, bytes.n))
 		return true;
@@ -76,24 +76,24 @@ bool stream_add(struct http_call *k, const struct stream_ref *r)
 
 size_t http_stream_waiting(const struct http_req *q)
 {
-	const struct http_call *k = call_of(q);
+	const struct http_call *k = http_call_of(q);
 
 	return k->conn != NULL ? evbuffer_get_length(k->conn->out) : 0;
 }
 
 void http_stream_on_drain(struct http_req *q, http_drain_cb *fn, void *arg)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	k->on_drain = fn;
 	k->drain_arg = arg;
 	if (k->conn != NULL)
-		call_drained(k);
+		http_call_drained(k);
 }
 
 void http_stream_end(struct http_req *q)
 {
-	struct http_call *k = call_of(q);
+	struct http_call *k = http_call_of(q);
 
 	BUG_ON(!k->begun);
 	if (k->conn != NULL) {
@@ -101,7 +101,7 @@ void http_stream_end(struct http_req *q)
 		if (k->chunked && !k->no_body)
 			evbuffer_add(k->conn->out, "0\r\n\r\n", 5);
 	}
-	call_end(k);
+	http_call_end(k);
 }
 
 void http_stream_abort(struct http_req *q)
