@@ -171,6 +171,7 @@ test: ## Install what is missing and run all tests (GROUP=unit|integration|fault
 	bash tests/run.sh $(GROUP)
 FUZZ   := $(filter-out h1_diff,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FUZZ_S := 60
+$(B)/fuzz_core: $(call obj,$(wildcard server/core/*.c))
 $(B)/fuzz_%: $(B)/tests/fuzz/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 fuzz: ## Run each fuzz target for FUZZ_S seconds (clang and libclang-rt-14-dev)

@@ -37,9 +37,26 @@ int err_retryable(enum err_code c)
 	return table[c].retry;
 }
 
+/* A text that was cut may end within a character: it loses what is there of it. */
+static void drop_half_character(char *z)
+{
+	size_t n = strlen(z), lead = n;
+	unsigned char c;
+
+	while (lead > 0 && n - lead < 3 && ((unsigned char)z[lead - 1] & 0xC0) == 0x80)
+		lead--;
+	if (lead == 0)
+		return;
+	c = (unsigned char)z[lead - 1];
+	if ((c >= 0xC0 && n - lead < 1) || (c >= 0xE0 && n - lead < 2) ||
+		(c >= 0xF0 && n - lead < 3))
+		z[lead - 1] = '\0';
+}
+
 static void PRINTF_LIKE(2, 0) set_message(struct err *e, const char *fmt, va_list ap)
 {
-	(void)vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+	if (vsnprintf(e->msg, sizeof e->msg, fmt, ap) >= (int)sizeof e->msg)
+		drop_half_character(e->msg);
 }
 
 int err_set_at(struct err *e, const char *file, int line, enum err_code c, const char *fmt, ...)
@@ -80,7 +97,13 @@ void err_field_prefix(struct err *e, const char *segment)
 			out[n++] = *segment;
 		}
 	}
-	(void)str_print(out + n, sizeof out - n, "%.*s", (int)(sizeof out - n - 1), e->field);
+	if (*segment != '\0') {
+		out[n] = '\0';
+		drop_half_character(out);
+		n = strlen(out);
+	}
+	if (!str_print(out + n, sizeof out - n, "%s", e->field))
+		drop_half_character(out);
 	memcpy(e->field, out, sizeof out);
 }
 

@@ -67,8 +67,8 @@ static int find_need(struct build *b, size_t i, size_t at, uint32_t *seen, uint3
 	char near[NEAR_TEXT_MAX];
 
 	if (found < 0) {
-		(void)err_field(b->e, "", "there is no step '%.*s'%s",
-			STR_ARG(str_slice(name, 0, 63)), names_near(near, &b->names, name));
+		(void)err_field(b->e, "", "there is no step '%.*s'%s", STR_ARG(names_shown(name)),
+			names_near(near, &b->names, name));
 		return fail_need(b, i, at);
 	}
 	if ((size_t)found == i) {
@@ -76,7 +76,7 @@ static int find_need(struct build *b, size_t i, size_t at, uint32_t *seen, uint3
 		return fail_need(b, i, at);
 	}
 	if (seen[found] == i + 1) {
-		(void)err_field(b->e, "", "'%.*s' is named twice", STR_ARG(name));
+		(void)err_field(b->e, "", "'%.*s' is named twice", STR_ARG(names_shown(name)));
 		return fail_need(b, i, at);
 	}
 	seen[found] = (uint32_t)i + 1;
@@ -177,13 +177,13 @@ static int fail_circle(struct build *b)
 	for (; seen[at] == 0; at = left_need(b, at))
 		seen[at] = 1;
 	first = b->steps[at].name;
-	(void)str_print(text, sizeof text, "%.*s", STR_ARG(str_slice(first, 0, 63)));
+	(void)str_print(text, sizeof text, "%.*s", STR_ARG(names_shown(first)));
 	uint32_t on = at;
 	do {
 		on = left_need(b, on);
 		length++;
 		char longer[sizeof text];
-		struct str name = str_slice(b->steps[on].name, 0, 63);
+		struct str name = names_shown(b->steps[on].name);
 		if (!str_print(longer, sizeof longer, "%s → %.*s", text, STR_ARG(name)) ||
 			strlen(longer) + sizeof " → …" > sizeof longer)
 			break;

@@ -13,7 +13,7 @@ static int fail_name(const struct input_rule *r, struct err *e)
 {
 	char name[64];
 
-	(void)str_print(name, sizeof name, "%.*s", STR_ARG(r->name));
+	(void)str_print(name, sizeof name, "%.*s", STR_ARG(names_shown(r->name)));
 	err_field_prefix(e, name);
 	return -1;
 }
@@ -135,7 +135,7 @@ static int match(const struct names *names, const struct input_given *given, siz
 	struct input_value *values, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct str name = str_slice(given[i].name, 0, 63);
+		struct str name = given[i].name;
 		struct input_rule culprit = { .name = name };
 		ptrdiff_t at = names_find(names, given[i].name);
 		char near[NEAR_TEXT_MAX];

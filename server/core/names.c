@@ -54,6 +54,15 @@ ptrdiff_t names_duplicate(const struct names *s)
 	return found;
 }
 
+struct str names_shown(struct str name)
+{
+	size_t n = name.n < 60 ? name.n : 60;
+
+	while (n > 0 && n < name.n && ((unsigned char)name.p[n] & 0xC0) == 0x80)
+		n--;
+	return str_slice(name, 0, n);
+}
+
 enum { NEAR_NAME_MAX = 64, NEAR_FAR = 3 };
 
 static unsigned least(unsigned a, unsigned b)

@@ -19,6 +19,9 @@ ptrdiff_t names_find(const struct names *s, struct str name);
 /* The first position whose name stands at an earlier one as well, or -1. */
 ptrdiff_t names_duplicate(const struct names *s);
 
+/* At most 60 bytes of the name and no half character: what a message shows of it. */
+struct str names_shown(struct str name);
+
 /* The candidate closest to a mistyped name, by insertions, deletions, replacements and swaps of
  * neighbours; candidates further away than a third of their length (at most 2) are not close. */
 struct near {

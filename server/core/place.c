@@ -10,8 +10,7 @@
  * over weight, says whose turn it is.
  */
 
-/* ---- the order
- * ----------------------------------------------------------------------------------- */
+/* ---- the order ------------------------------------------------------------------- */
 
 struct turn {
 	int32_t priority;
@@ -149,8 +148,7 @@ static void turn_over(struct order *o, bool placed)
 		sink(o, 0);
 }
 
-/* ---- the best worker
- * ------------------------------------------------------------------------------ */
+/* ---- the best worker ------------------------------------------------------------- */
 
 /* How well the slot fits, the least first: GPUs that stay free (or, without GPUs, whether it has
  * any), then what it runs. UINT64_MAX: it does not. */
@@ -202,8 +200,7 @@ static uint32_t find_slot(const struct place_pass *p, const struct place_shape *
 	return found;
 }
 
-/* ---- taking it
- * -------------------------------------------------------------------------------------- */
+/* ---- taking it ------------------------------------------------------------------- */
 
 static uint32_t take_from(struct place_pass *p, struct place_slot *slot, struct place_group *group,
 	uint32_t want, struct str *out)
@@ -274,8 +271,7 @@ static struct place_assignment take(
 	return got;
 }
 
-/* ---- the pass
- * --------------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------- */
 
 size_t place_room(const struct place_snapshot *s)
 {

@@ -190,8 +190,7 @@ uint32_t place_matching(const struct place_pass *p, const struct place_slot *slo
 	return free;
 }
 
-/* ---- where: pool, runtimes, labels -------------------------------------------------------------
- */
+/* ---- where: pool, runtimes, labels ------------------------------------------------- */
 
 static bool same_where(const struct place_pass *p, uint32_t item, uint32_t step)
 {

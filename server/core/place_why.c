@@ -1,6 +1,7 @@
 #include "server/core/place_inside.h"
 
 #include "lib/base/num.h"
+#include "server/core/names.h"
 
 /*
  * Two kinds of answer. Where no worker could ever take the step, the check that the last of them
@@ -8,8 +9,7 @@
  * amount that none of them has free; and if each is free somewhere, the worker that meets the most.
  */
 
-/* ---- no worker could
- * ------------------------------------------------------------------------------- */
+/* ---- no worker could ------------------------------------------------------------- */
 
 static bool worker_has(const struct place_worker *w, const struct place_label *l)
 {
@@ -89,8 +89,7 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 	shape->blockers_n = 1;
 }
 
-/* ---- some could, but not now
- * ------------------------------------------------------------------------ */
+/* ---- some could, but not now ----------------------------------------------------- */
 
 static int64_t clamp(uint64_t v)
 {
@@ -234,8 +233,7 @@ void place_why(struct place_pass *p, struct place_shape *shape)
 	shape->blockers_n = n;
 }
 
-/* ---- in words
- * ---------------------------------------------------------------------------------------- */
+/* ---- in words -------------------------------------------------------------------- */
 
 const char *place_blocker_name(enum place_blocker_kind k)
 {
@@ -244,16 +242,6 @@ const char *place_blocker_name(enum place_blocker_kind k)
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
-}
-
-/* At most 60 bytes of what others wrote, never half a character. */
-static struct str shown(struct str s)
-{
-	size_t n = s.n < 60 ? s.n : 60;
-
-	while (n > 0 && n < s.n && ((unsigned char)s.p[n] & 0xC0) == 0x80)
-		n--;
-	return str_slice(s, 0, n);
 }
 
 enum { AMOUNT_MAX = 48 };
@@ -291,12 +279,13 @@ static void explain_amount(char out[PLACE_TEXT_MAX], const struct place_blocker 
 	else
 		(void)str_print(out, PLACE_TEXT_MAX,
 			"needs %s%s on one worker; %.*s has most free: %s", need, units[b->kind],
-			STR_ARG(shown(b->worker_name)), most_free);
+			STR_ARG(names_shown(b->worker_name)), most_free);
 }
 
 const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *b)
 {
-	struct str what = shown(b->what), value = shown(b->value), name = shown(b->worker_name);
+	struct str what = names_shown(b->what), value = names_shown(b->value),
+		   name = names_shown(b->worker_name);
 
 	switch (b->kind) {
 	case PLACE_NO_POOL:

@@ -8,7 +8,7 @@
  * Look-ups must therefore answer the same twice.
  */
 
-enum { NAME_MAX_SHOWN = 63, YEAR_MIN = 1, YEAR_MAX = 9999 };
+enum { YEAR_MIN = 1, YEAR_MAX = 9999 };
 
 /* One piece of a text. */
 struct piece {
@@ -97,7 +97,7 @@ static int next_piece(struct scan *s, struct piece *ret)
 
 static int fail_unknown(const struct render_scope *s, const struct piece *p, struct err *e)
 {
-	struct str name = str_slice(p->name, 0, NAME_MAX_SHOWN);
+	struct str name = names_shown(p->name);
 	ptrdiff_t minus = str_find_char(p->name, '-');
 	struct near near;
 	char text[NEAR_TEXT_MAX];
@@ -115,7 +115,7 @@ static int fail_unknown(const struct render_scope *s, const struct piece *p, str
 
 static int shift(const struct piece *p, struct render_value *v, struct err *e)
 {
-	struct str name = str_slice(p->name, 0, NAME_MAX_SHOWN);
+	struct str name = names_shown(p->name);
 	int64_t year = YEAR_MAX + 1;
 
 	if (p->sign != 0 && v->kind == RENDER_DATE && p->span.us % CLOCK_DAY != 0)
@@ -145,7 +145,7 @@ static int value_text(const struct piece *p, struct render_value *v, char date[C
 	}
 	if (p->sign != 0 && !dated)
 		return err_field(e, "", "'%.*s' is no date: no duration can be added to it",
-			STR_ARG(str_slice(p->name, 0, NAME_MAX_SHOWN)));
+			STR_ARG(names_shown(p->name)));
 	if (!dated) {
 		*ret = v->text;
 		return 0;

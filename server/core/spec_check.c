@@ -23,7 +23,7 @@ static int under(struct err *e, struct str segment)
 {
 	char text[128];
 
-	(void)str_print(text, sizeof text, "%.*s", STR_ARG(segment));
+	(void)str_print(text, sizeof text, "%.*s", STR_ARG(names_shown(segment)));
 	err_field_prefix(e, text);
 	return -1;
 }

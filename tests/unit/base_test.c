@@ -68,6 +68,33 @@ void test_buf__ceiling_is_exact_and_sticky(void **state)
 	buf_done(&b);
 }
 
+void test_err__cuts_between_characters(void **state)
+{
+	char text[400];
+	struct err e;
+
+	(void)state;
+	for (size_t shift = 0; shift < 4; shift++) {
+		memset(text, 'a', shift);
+		for (size_t i = shift; i + 4 < sizeof text; i += 4)
+			memcpy(text + i, "\xf0\x9f\x9a\x82", 5);
+		(void)err_set(&e, ERR_INVALID, "%s", text);
+		assert_true(str_utf8_valid(str_c(e.msg)));
+		assert_in_range(strlen(e.msg), sizeof e.msg - 5, sizeof e.msg - 1);
+		(void)err_field(&e, "/x", "y");
+		err_field_prefix(&e, text);
+		assert_true(str_utf8_valid(str_c(e.field)));
+		text[shift + 100] = '\0';
+		(void)err_field(&e, "", "y");
+		err_field_prefix(&e, text + shift + 20);
+		err_field_prefix(&e, text + shift + 40);
+		assert_true(str_utf8_valid(str_c(e.field)));
+		assert_true(strlen(e.field) > 100);
+	}
+	(void)err_set(&e, ERR_INVALID, "%s", "ends with \xe2\x80\xa6");
+	assert_string_equal(e.msg, "ends with \xe2\x80\xa6");
+}
+
 void test_err__field_grows_from_the_inside_and_is_escaped(void **state)
 {
 	struct err e;

@@ -154,3 +154,25 @@ void test_fsm__prints_a_diagram(void **state)
 				   "\tcancelled --> [*]\n");
 	buf_done(&out);
 }
+
+void test_fsm__the_documented_diagrams_are_current(void **state)
+{
+	struct buf doc, one;
+	struct err e;
+
+	(void)state;
+	buf_init(&doc, 1 << 20);
+	buf_init(&one, 1 << 16);
+	assert_int_equal(fs_read("docs/states.md", &doc, &e), 0);
+	for (size_t m = 0; m < 3; m++) {
+		buf_clear(&one);
+		buf_adds(&one, "```mermaid\n");
+		fsm_print(machines[m], &one);
+		buf_adds(&one, "```\n");
+		if (str_find(buf_str(&doc), buf_str(&one)) < 0)
+			fail_msg("docs/states.md: the diagram of a %s must be\n%s",
+				machines[m]->name, one.p);
+	}
+	buf_done(&doc);
+	buf_done(&one);
+}

@@ -24,6 +24,19 @@ void test_names__are_found_where_they_stand(void **state)
 	arena_drop(a);
 }
 
+void test_names__shows_whole_characters(void **state)
+{
+	char name[100];
+
+	(void)state;
+	memset(name, 'a', sizeof name);
+	assert_int_equal(names_shown((struct str){ name, 60 }).n, 60);
+	assert_int_equal(names_shown((struct str){ name, 61 }).n, 60);
+	memcpy(name + 58, "\xe2\x80\xa6", 3);
+	assert_int_equal(names_shown((struct str){ name, 80 }).n, 58);
+	assert_int_equal(names_shown(STR("\xe2\x80\xa6")).n, 3);
+}
+
 void test_names__near_suggests_only_what_is_close(void **state)
 {
 	const struct str items[] = { STR("holdout_from"), STR("holdout_to"), STR("to"),
