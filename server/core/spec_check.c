@@ -263,7 +263,7 @@ static bool known_output(const struct check *c, struct str rest)
 		return false;
 	struct str name = str_slice(rest, 0, (size_t)at);
 	ptrdiff_t step = find_step(c->s, name);
-	if (step < 0 ||
+	if (step < 0 || c->step == NULL ||
 		find_output(&c->s->steps[step], str_slice(rest, (size_t)at + 9, rest.n)) < 0)
 		return false;
 	for (size_t i = 0; i < c->step->needs_n; i++)
@@ -368,16 +368,23 @@ static int check_output(const struct spec_step *st, size_t i, struct err *e)
 	return 0;
 }
 
-static int check_image(const struct spec_step *st, struct err *e)
+static int check_image(struct check *c)
 {
+	const struct spec_step *st = c->step;
+	int failed;
+
 	if (st->image.n == 0) {
 		if (!st->wants_image)
 			return 0;
-		return err_field(e, "/image", "is needed: the step may run in a container");
+		return err_field(c->e, "/image", "is needed: the step may run in a container");
 	}
-	if (image_check(st->image, e) == 0)
+	if (render_has_reference(st->image))
+		failed = check_text(c, st->image);
+	else
+		failed = image_check(st->image, c->e);
+	if (failed == 0)
 		return 0;
-	err_field_prefix(e, "image");
+	err_field_prefix(c->e, "image");
 	return -1;
 }
 
@@ -385,7 +392,7 @@ static int check_step(struct check *c)
 {
 	const struct spec_step *st = c->step;
 
-	if (check_command(c) < 0 || check_image(st, c->e) < 0)
+	if (check_command(c) < 0 || check_image(c) < 0)
 		return -1;
 	if (check_env(st, c->e) < 0) {
 		err_field_prefix(c->e, "env");
@@ -452,6 +459,18 @@ static int check_model(struct check *c)
 	return 0;
 }
 
+static int check_texts(struct check *c)
+{
+	for (size_t i = 0; i < c->s->texts_n; i++) {
+		char msg[sizeof c->e->msg];
+		if (check_text(c, c->s->texts[i].text) == 0)
+			continue;
+		(void)str_print(msg, sizeof msg, "%s", c->e->msg);
+		return err_field(c->e, c->s->texts[i].at, "%s", msg);
+	}
+	return 0;
+}
+
 int spec_check(const struct spec *s, struct arena *a, struct dag *ret_dag, struct err *e)
 {
 	struct check c = { .s = s, .a = a, .e = e };
@@ -470,6 +489,9 @@ int spec_check(const struct spec *s, struct arena *a, struct dag *ret_dag, struc
 		err_field_prefix(e, "steps");
 		return -1;
 	}
+	c.step = NULL;
+	if (check_texts(&c) < 0)
+		return -1;
 	if (check_model(&c) < 0) {
 		err_field_prefix(e, "model");
 		return -1;

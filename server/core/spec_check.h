@@ -35,14 +35,22 @@ struct spec_step {
 	const struct spec_variable *env;
 	const struct spec_output *outputs;
 	size_t needs_n, argv_n, env_n, outputs_n;
-	struct str image; /* "" when there is none */
+	struct str image; /* "" when there is none; one with ${…} is checked once it is rendered */
 	bool wants_image; /* a runtime that needs one is acceptable */
+};
+
+/* Another text with ${…}, outside of steps: training_data's from and to. */
+struct spec_text {
+	const char *at; /* its pointer: "/model/training_data/from" */
+	struct str text;
 };
 
 struct spec {
 	const struct spec_step *steps;
 	const struct str *inputs, *datasets, *models; /* keys */
 	size_t steps_n, inputs_n, datasets_n, models_n;
+	const struct spec_text *texts;
+	size_t texts_n;
 	struct str model_from; /* STEP.OUTPUT; "" without a model */
 	struct str training_dataset; /* a key of datasets; "" without one */
 	struct str gate_predictions; /* STEP.OUTPUT; "" without a gate */

@@ -138,6 +138,28 @@ void test_spec_check__commands_and_references(void **state)
 	fails(&x, "/steps/evaluate/image", "is needed: the step may run in a container");
 }
 
+void test_spec_check__texts_outside_of_steps(void **state)
+{
+	struct spec_text texts[] = { { "/model/training_data/from", STR("${inputs.from}") },
+		{ "/model/training_data/to", STR("${inputs.form}") } };
+	struct example x;
+
+	(void)state;
+	example_init(&x);
+	x.spec.texts = texts;
+	x.spec.texts_n = 2;
+	fails(&x, "/model/training_data/to",
+		"there is no 'inputs.form'; did you mean 'inputs.from'?");
+	texts[1].text = STR("${steps.train.outputs.model}");
+	fails(&x, "/model/training_data/to", "there is no 'steps.train.outputs.model'");
+	example_init(&x);
+	x.steps[0].image = STR("a:${inputs.tga}");
+	fails(&x, "/steps/train/image", "there is no 'inputs.tga'");
+	x.steps[0].image = STR("A:1");
+	fails(&x, "/steps/train/image",
+		"is no image reference, as name:tag or host/name@sha256:…; names are lower case");
+}
+
 void test_spec_check__outputs(void **state)
 {
 	struct example x;
