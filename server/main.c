@@ -18,6 +18,7 @@
 #include "server/rest/handlers.h"
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
+#include "server/sched/blob_gc.h"
 
 #include "gen/sql.h"
 
@@ -34,6 +35,7 @@ struct server {
 	struct rest *rest;
 	struct http_tls *tls;
 	struct loop_signal *term, *intr, *hup;
+	struct blob_gc *gc;
 };
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
@@ -223,7 +225,10 @@ static int server_open(struct server *s, struct err *e)
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
 	app->blobs = blobs_open_fs(
 		app->loop, arena_printf(s->arena, "%s/blobs", app->conf.data_dir.p).p, e);
-	return app->blobs == NULL ? -1 : open_listener(s, e);
+	if (app->blobs == NULL)
+		return -1;
+	s->gc = blob_gc_new(app);
+	return open_listener(s, e);
 }
 
 static void server_close(struct server *s)
@@ -233,6 +238,7 @@ static void server_close(struct server *s)
 	loop_signal_free(s->term);
 	loop_signal_free(s->intr);
 	loop_signal_free(s->hup);
+	blob_gc_free(s->gc);
 	if (app->http != NULL)
 		http_server_free(app->http);
 	if (app->loop != NULL) {

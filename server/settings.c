@@ -31,6 +31,8 @@ const struct conf_row settings_rows[] = {
 		.doc = "Largest single upload" },
 	{ "blob-grace", CONF_SPAN, AT(blob_grace), "24h",
 		.doc = "Age of bytes that nothing refers to before they may be removed" },
+	{ "blob-gc-interval", CONF_SPAN, AT(blob_gc_interval), "1h", .min = CLOCK_SECOND,
+		.max = 30 * CLOCK_DAY, .doc = "How often such bytes are looked for" },
 	{ "worker-offline-after", CONF_SPAN, AT(worker_lost_after), "60s", .min = CLOCK_SECOND,
 		.max = CLOCK_DAY, .doc = "Silence after which a worker counts as offline" },
 	{ "shutdown-grace", CONF_SPAN, AT(shutdown_grace), "10s",

@@ -51,4 +51,4 @@ RETURNING b.digest, b.size;
 -- Of files without a known row: those that have one after all.
 -- name: blob_known :many
 -- params: digests bytea[]
-SELECT digest FROM blob WHERE digest = ANY ($1);
+SELECT digest FROM blob WHERE digest = ANY ($1) ORDER BY digest;

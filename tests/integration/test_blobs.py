@@ -3,6 +3,7 @@ import hashlib
 import os
 import socket
 import threading
+import time
 
 import pytest
 
@@ -137,3 +138,45 @@ def test_permissions(server, project):
     stranger = server.client("tdm_pat_aaaaaaaaaaaa_" + "a" * 49)
     assert put(stranger, project, data).status == 401
     assert not stored(server, digest_of(data)).exists()
+
+
+def test_the_collector(postgres):
+    """Removes what nothing refers to, and what has no row; keeps what is in use or young."""
+    with Server(postgres, blob_grace="2s", blob_gc_interval="1s") as s:
+        api = s.admin()
+        api.post("/api/v1/projects", {"name": "p"}, expect=201)
+        api.post("/api/v1/projects/p/datasets", {"name": "d"}, expect=201)
+        kept, lost = os.urandom(5000), os.urandom(7000)
+        put(api, "p", kept, expect=201)
+        api.post("/api/v1/projects/p/datasets/d/versions",
+                 {"files": [{"path": "a", "digest": digest_of(kept), "size": len(kept)}]}, expect=201)
+        put(api, "p", lost, expect=201)
+        orphan = stored(s, digest_of(b"orphan"))
+        orphan.parent.mkdir(parents=True)
+        orphan.write_bytes(b"orphan")
+        until(lambda: not stored(s, digest_of(lost)).exists() and not orphan.exists(), 20)
+        assert api.get(f"/api/v1/projects/p/blobs/{digest_of(lost)}").status == 404
+        assert api.get("/api/v1/projects/p/datasets/d/versions/1/files/a", expect=200).body == kept
+        put(api, "p", lost, expect=201)
+        assert stored(s, digest_of(lost)).read_bytes() == lost
+        api.delete("/api/v1/projects/p/datasets/d", expect=204)
+        until(lambda: not stored(s, digest_of(kept)).exists(), 20)
+
+
+def test_uploads_against_the_collector(postgres):
+    """What an acknowledged upload has left can be referred to, however busy the collector is."""
+    with Server(postgres, blob_grace="1s", blob_gc_interval="1s") as s:
+        api = s.admin()
+        api.post("/api/v1/projects", {"name": "p"}, expect=201)
+        api.post("/api/v1/projects/p/datasets", {"name": "d"}, expect=201)
+        same = os.urandom(1000)
+        end = time.monotonic() + 6
+        n = 0
+        while time.monotonic() < end:
+            data = same if n % 2 else os.urandom(1000)
+            put(api, "p", data, expect=201)
+            api.post("/api/v1/projects/p/datasets/d/versions",
+                     {"files": [{"path": f"f{n}", "digest": digest_of(data), "size": 1000}], "latest": True}, expect=201)
+            n += 1
+        for i in range(n):
+            api.get(f"/api/v1/projects/p/datasets/d/versions/latest/files/f{i}", expect=200)
