@@ -166,7 +166,7 @@ const struct field step_spec_fields[] = {
 		.doc = "A list (no shell) or a string (/bin/sh -c)" },
 	{ IMAGE },
 	{ RUNTIMES },
-	{ "resources", FIELD_OBJ, 0, AT(resources), .sub = resources_fields,
+	{ "resources", FIELD_OBJ, 0, AT(resources), HAS(has_resources), .sub = resources_fields,
 		.doc = "What the step needs" },
 	{ "placement", FIELD_OBJ, 0, AT(placement), .sub = placement_fields,
 		.doc = "Where it may run" },

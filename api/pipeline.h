@@ -115,6 +115,7 @@ struct step_spec {
 	struct str image;
 	struct list runtimes; /* int, enum runtime, in order of preference */
 	struct resources resources;
+	bool has_resources;
 	struct placement placement;
 	struct field_span time_limit; /* = timeouts.run */
 	struct timeouts timeouts;

@@ -274,8 +274,10 @@ CREATE TABLE queue (
 	pool       ctext NOT NULL,
 	runtimes   text[] NOT NULL,
 	request    jsonb NOT NULL,                     -- GPU models, labels to require and avoid, …
+	disk       bigint NOT NULL DEFAULT 0,
 	queued_at  timestamptz NOT NULL DEFAULT now(),
-	not_before timestamptz
+	not_before timestamptz,
+	deadline   timestamptz                         -- timeouts.queue
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
 CREATE SEQUENCE attempt_epoch;
@@ -299,6 +301,7 @@ CREATE TABLE attempt (
 	exit_code   int,
 	signal      int,
 	evidence    jsonb NOT NULL DEFAULT '{}',
+	lost_after  bigint NOT NULL,                   -- microseconds of silence before the server gives it up
 	cancel_requested_at timestamptz,
 	created_at  timestamptz NOT NULL DEFAULT now(),
 	started_at  timestamptz,
@@ -659,6 +662,40 @@ CREATE TABLE retraining (
 	run_id      ctext NOT NULL,
 	opened_at   timestamptz NOT NULL DEFAULT now()
 );
+
+-- ---- concurrency groups -------------------------------------------------------------------------------------------
+
+-- policy refuse: fails with TM002 when a run of the group is open; holds the group until the end of the transaction.
+CREATE FUNCTION run_group_refuse(project text, name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_advisory_xact_lock(hashtext(project || '/' || name));
+	IF EXISTS (SELECT 1 FROM run WHERE project_id = project AND concurrency_group = name
+		AND state IN ('queued', 'running', 'finishing')) THEN
+		RAISE EXCEPTION 'a run of the group is open' USING ERRCODE = 'TM002';
+	END IF;
+END $$;
+
+-- ---- compare and set ----------------------------------------------------------------------------------------------
+
+-- Moves a run on when it is still at the version that was read; else the whole unit fails with TM001
+-- and whoever wanted to change it reads again.
+CREATE FUNCTION run_advance(run_id text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE run SET version = expected + 1 WHERE id = run_id AND version = expected;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'run has changed' USING ERRCODE = 'TM001';
+	END IF;
+	RETURN expected + 1;
+END $$;
+
+CREATE FUNCTION monitor_advance(monitor_id text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE monitor SET version = expected + 1 WHERE id = monitor_id AND version = expected;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'monitor has changed' USING ERRCODE = 'TM001';
+	END IF;
+	RETURN expected + 1;
+END $$;
 
 -- ---- partitions ------------------------------------------------------------------------------------------------
 

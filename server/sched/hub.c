@@ -1,0 +1,163 @@
+#include "server/sched/hub.h"
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/db/row.h"
+
+#include "lib/loop/loop.h"
+#include "lib/loop/timer.h"
+#include "server/app.h"
+#include "server/store/event_store.h"
+
+enum { BATCH = 500, POLL_MS = 1000, READ_ARENA = 64 << 20 };
+
+struct hub_listener {
+	struct hub_listener *next;
+	struct hub *hub;
+	hub_cb *fn; /* NULL: to be removed */
+	void *arg;
+};
+
+struct hub {
+	struct app *app;
+	struct hub_listener *listeners;
+	struct loop_timer timer;
+	int64_t position; /* -1: not known yet */
+	bool reading, again, telling, closing;
+};
+
+static void hub_read(struct hub *h);
+static void hub_on_last(void *arg, const struct db_rows *rows, const struct err *e);
+static void hub_on_events(void *arg, const struct db_rows *rows, const struct err *e);
+
+static void hub_on_timer(void *arg)
+{
+	hub_wake(arg);
+}
+
+struct hub *hub_new(struct app *app)
+{
+	struct hub *h = mem_new_of(struct hub);
+
+	h->app = app;
+	h->position = -1;
+	loop_timer_init(&h->timer, app->loop, hub_on_timer, h);
+	loop_timer_every(&h->timer, POLL_MS);
+	hub_read(h);
+	return h;
+}
+
+/* The memory goes when the read that is on its way has come back. */
+void hub_free(struct hub *h)
+{
+	if (h == NULL)
+		return;
+	loop_timer_cancel(&h->timer);
+	h->closing = true;
+	if (!h->reading)
+		mem_free(h);
+}
+
+void hub_wake(struct hub *h)
+{
+	if (h->reading)
+		h->again = true;
+	else
+		hub_read(h);
+}
+
+struct hub_listener *hub_listen(struct hub *h, hub_cb *fn, void *arg)
+{
+	struct hub_listener *l = mem_new_of(struct hub_listener);
+
+	*l = (struct hub_listener){ .next = h->listeners, .hub = h, .fn = fn, .arg = arg };
+	h->listeners = l;
+	return l;
+}
+
+static void sweep(struct hub *h)
+{
+	for (struct hub_listener **p = &h->listeners; *p != NULL;) {
+		struct hub_listener *l = *p;
+		if (l->fn != NULL) {
+			p = &l->next;
+			continue;
+		}
+		*p = l->next;
+		mem_free(l);
+	}
+}
+
+void hub_unlisten(struct hub_listener *l)
+{
+	if (l == NULL)
+		return;
+	l->fn = NULL;
+	if (!l->hub->telling)
+		sweep(l->hub);
+}
+
+int64_t hub_position(const struct hub *h)
+{
+	return h->position;
+}
+
+static void hub_read(struct hub *h)
+{
+	struct db_unit *u = db_unit(h->app->db, NULL);
+
+	h->reading = true;
+	h->again = false;
+	if (h->position < 0)
+		event_store_last(u);
+	else
+		event_store_after(u, h->position, BATCH);
+	db_send(u, DB_READ, h->position < 0 ? hub_on_last : hub_on_events, h);
+}
+
+/* Tail of a read: another one when there is more, else until somebody wakes us. */
+static void hub_read_done(struct hub *h, bool more)
+{
+	h->reading = false;
+	if (h->closing)
+		mem_free(h);
+	else if (more || h->again)
+		hub_read(h);
+}
+
+static void hub_on_last(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct hub *h = arg;
+
+	if (e->code == ERR_OK)
+		h->position = db_int(&rows[0], 0, 0);
+	hub_read_done(h, e->code == ERR_OK);
+}
+
+static void tell(struct hub *h, const struct event *ev, struct str project_id)
+{
+	h->telling = true;
+	for (struct hub_listener *l = h->listeners; l != NULL; l = l->next)
+		if (l->fn != NULL)
+			l->fn(l->arg, ev, project_id);
+	h->telling = false;
+	sweep(h);
+}
+
+static void hub_on_events(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct hub *h = arg;
+	struct arena *a = arena_new(READ_ARENA);
+	struct err bad;
+
+	for (size_t i = 0; e->code == ERR_OK && !h->closing && i < rows[0].n; i++) {
+		struct event ev = { 0 };
+		if (db_row_decode(&rows[0], i, event_fields, a, &ev, &bad) < 0)
+			log_error("an event cannot be read", LOG_E(&bad));
+		else
+			tell(h, &ev, db_str(&rows[0], i, db_col(&rows[0], "project_id")));
+		h->position = db_int(&rows[0], i, db_col(&rows[0], "id"));
+	}
+	arena_drop(a);
+	hub_read_done(h, e->code == ERR_OK && rows[0].n == BATCH);
+}

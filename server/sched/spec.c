@@ -1,0 +1,436 @@
+#include "server/sched/spec.h"
+
+#include "lib/base/num.h"
+#include "lib/json/json_read.h"
+#include "lib/json/json_write.h"
+#include "lib/json/yaml.h"
+#include "server/core/gpus.h"
+#include "server/core/spec_check.h"
+
+enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
+
+/* ---- reading ---- */
+
+static struct str or_empty(struct str s)
+{
+	return s.p != NULL ? s : STR("");
+}
+
+int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err *e)
+{
+	struct jsn_doc *doc;
+	int rc = 0;
+
+	if (jsn_parse(run_json, &doc, e) < 0)
+		return -1;
+	const struct jsn *root = jsn_root(doc);
+	struct list argv = { .n = 0 };
+	if (jsn_type(root) == JSN_STR) {
+		argv.items = arena_array_of(a, struct str, 3);
+		*list_at(&argv, struct str, 0) = STR("/bin/sh");
+		*list_at(&argv, struct str, 1) = STR("-c");
+		*list_at(&argv, struct str, 2) = arena_str(a, jsn_get_str(root));
+		argv.n = 3;
+	} else if (jsn_type(root) == JSN_LIST && jsn_count(root) >= 1 &&
+		   jsn_count(root) <= ARGV_MAX) {
+		argv.items = arena_array_of(a, struct str, jsn_count(root));
+		for (; argv.n < jsn_count(root) && rc == 0; argv.n++) {
+			if (jsn_type(jsn_at(root, argv.n)) != JSN_STR)
+				rc = err_field(e, "/run", "item %zu must be a string", argv.n);
+			*list_at(&argv, struct str, argv.n) =
+				arena_str(a, jsn_get_str(jsn_at(root, argv.n)));
+		}
+	} else {
+		rc = err_field(
+			e, "/run", "must be a string, or a list of 1 to %d strings", ARGV_MAX);
+	}
+	jsn_doc_free(doc);
+	if (rc == 0)
+		*ret = argv;
+	return rc;
+}
+
+static bool has_env(const struct list *env, struct str key)
+{
+	for (size_t i = 0; i < env->n; i++)
+		if (str_eq(list_at(env, struct field_pair, i)->key, key))
+			return true;
+	return false;
+}
+
+/* The step's own variables win over the defaults'. */
+static void merge_env(struct step_spec *s, const struct list *defaults, struct arena *a)
+{
+	struct field_pair *all = arena_array_of(a, struct field_pair, s->env.n + defaults->n + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < defaults->n; i++)
+		if (!has_env(&s->env, list_at(defaults, struct field_pair, i)->key))
+			all[n++] = *list_at(defaults, struct field_pair, i);
+	for (size_t i = 0; i < s->env.n; i++)
+		all[n++] = *list_at(&s->env, struct field_pair, i);
+	s->env = (struct list){ all, n };
+}
+
+static void merge_defaults(struct pipeline_spec *spec, struct arena *a)
+{
+	static const int both[] = { RUNTIME_DOCKER, RUNTIME_PROCESS };
+	const struct step_defaults *d = &spec->defaults;
+
+	for (size_t i = 0; i < spec->steps.n; i++) {
+		struct step_spec *s = list_at(&spec->steps, struct step_spec, i);
+		if (s->image.n == 0)
+			s->image = d->image;
+		if (s->runtimes.n == 0)
+			s->runtimes = d->runtimes;
+		if (s->runtimes.n == 0) {
+			s->runtimes.items = arena_array_of(a, int, 2);
+			memcpy(s->runtimes.items, both, sizeof both);
+			s->runtimes.n = s->image.n != 0 ? 2 : 1;
+			if (s->image.n == 0)
+				*list_at(&s->runtimes, int, 0) = RUNTIME_PROCESS;
+		}
+		if (!s->has_resources)
+			s->resources = d->resources;
+		if (s->time_limit.text.n == 0)
+			s->time_limit = s->timeouts.run;
+		merge_env(s, &d->env, a);
+	}
+}
+
+static bool wants_image(const struct step_spec *s)
+{
+	for (size_t i = 0; i < s->runtimes.n; i++)
+		if (*list_at(&s->runtimes, int, i) != RUNTIME_PROCESS)
+			return true;
+	return false;
+}
+
+static struct spec_variable *check_env(const struct step_spec *s, struct arena *a)
+{
+	struct spec_variable *out = arena_array_of(a, struct spec_variable, s->env.n + 1);
+
+	for (size_t i = 0; i < s->env.n; i++) {
+		const struct field_pair *p = list_at(&s->env, struct field_pair, i);
+		out[i] = (struct spec_variable){ p->key, p->value };
+	}
+	return out;
+}
+
+static struct spec_output *check_outputs(const struct step_spec *s, struct arena *a)
+{
+	struct spec_output *out = arena_array_of(a, struct spec_output, s->outputs.n + 1);
+
+	for (size_t i = 0; i < s->outputs.n; i++) {
+		const struct output_spec *o = list_at(&s->outputs, struct output_spec, i);
+		out[i] = (struct spec_output){ o->name, o->path, o->kind, or_empty(o->monitor) };
+	}
+	return out;
+}
+
+static int check_step(
+	const struct step_spec *s, struct arena *a, struct spec_step *ret, struct err *e)
+{
+	struct list argv;
+
+	if (spec_argv(s->run, a, &argv, e) < 0) {
+		char name[64];
+		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
+		err_field_prefix(e, name);
+		err_field_prefix(e, "steps");
+		return -1;
+	}
+	*ret = (struct spec_step){ .name = s->name,
+		.needs = s->needs.items,
+		.needs_n = s->needs.n,
+		.argv = argv.items,
+		.argv_n = argv.n,
+		.env = check_env(s, a),
+		.env_n = s->env.n,
+		.outputs = check_outputs(s, a),
+		.outputs_n = s->outputs.n,
+		.image = or_empty(s->image),
+		.wants_image = wants_image(s) };
+	return 0;
+}
+
+/* The keys of a list whose items begin with theirs. */
+static const struct str *keys_of(const struct list *l, size_t size, struct arena *a)
+{
+	struct str *out = arena_array_of(a, struct str, l->n + 1);
+
+	for (size_t i = 0; i < l->n; i++)
+		memcpy(&out[i], (const char *)l->items + i * size, sizeof out[i]);
+	return out;
+}
+
+static int check_all(const struct pipeline_spec *spec, struct arena *a, struct err *e)
+{
+	struct spec_step *steps = arena_array_of(a, struct spec_step, spec->steps.n);
+	struct spec s = { .steps = steps, .steps_n = spec->steps.n };
+
+	for (size_t i = 0; i < spec->steps.n; i++)
+		if (check_step(list_at(&spec->steps, struct step_spec, i), a, &steps[i], e) < 0)
+			return -1;
+	s.inputs = keys_of(&spec->inputs, sizeof(struct input_spec), a);
+	s.inputs_n = spec->inputs.n;
+	s.datasets = keys_of(&spec->datasets, sizeof(struct dataset_ref), a);
+	s.datasets_n = spec->datasets.n;
+	s.models = keys_of(&spec->models, sizeof(struct model_ref), a);
+	s.models_n = spec->models.n;
+	s.model_from = spec->has_model ? spec->model.from : STR("");
+	s.training_dataset = spec->has_model && spec->model.has_training_data
+				     ? spec->model.training_data.dataset
+				     : STR("");
+	s.gate_predictions =
+		spec->has_model && spec->model.has_gate ? spec->model.gate.predictions : STR("");
+	return spec_check(&s, a, NULL, e);
+}
+
+int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struct err *e)
+{
+	struct input_rule *rules;
+
+	if (yaml_decode(pipeline_file_fields, text, a, ret, e) < 0)
+		return -1;
+	if (!str_is(ret->api_version, "tidemill/v1"))
+		return err_field(e, "/apiVersion", "must be tidemill/v1");
+	merge_defaults(&ret->spec, a);
+	if (check_all(&ret->spec, a, e) < 0 || spec_input_rules(&ret->spec, a, &rules, e) < 0) {
+		err_field_prefix(e, "spec");
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- inputs ---- */
+
+static int value_of(const struct jsn *v, struct arena *a, struct input_value *ret)
+{
+	char text[NUM_DOUBLE_MAX];
+
+	*ret = (struct input_value){ .form = INPUT_FORM_OTHER };
+	switch (jsn_type(v)) {
+	case JSN_NULL: ret->form = INPUT_FORM_NULL; break;
+	case JSN_BOOL:
+		*ret = (struct input_value){ INPUT_FORM_BOOLEAN,
+			jsn_get_bool(v, false) ? STR("true") : STR("false") };
+		break;
+	case JSN_INT:
+		*ret = (struct input_value){ INPUT_FORM_NUMBER,
+			arena_printf(a, "%lld", (long long)jsn_get_int(v, 0)) };
+		break;
+	case JSN_REAL:
+		*ret = (struct input_value){ INPUT_FORM_NUMBER,
+			arena_str(a, str_c(num_format_double(text, jsn_get_real(v, 0)))) };
+		break;
+	case JSN_STR:
+		*ret = (struct input_value){ INPUT_FORM_TEXT, arena_str(a, jsn_get_str(v)) };
+		break;
+	case JSN_LIST:
+	case JSN_OBJ: break;
+	}
+	return 0;
+}
+
+int spec_input_rules(
+	const struct pipeline_spec *spec, struct arena *a, struct input_rule **ret, struct err *e)
+{
+	struct input_rule *rules = arena_array_of(a, struct input_rule, spec->inputs.n + 1);
+
+	for (size_t i = 0; i < spec->inputs.n; i++) {
+		const struct input_spec *in = list_at(&spec->inputs, struct input_spec, i);
+		struct jsn_doc *doc = NULL;
+		rules[i] = (struct input_rule){ .name = in->name,
+			.want = (enum input_want)in->type,
+			.min = in->min,
+			.max = in->max,
+			.has_min = in->has_min,
+			.has_max = in->has_max,
+			.choices = in->choices.items,
+			.choices_n = in->choices.n };
+		if (in->value.n != 0) {
+			if (jsn_parse(in->value, &doc, e) < 0 ||
+				value_of(jsn_root(doc), a, &rules[i].fallback) < 0)
+				return -1;
+			jsn_doc_free(doc);
+		}
+		if (input_check_rule(&rules[i], e) < 0) {
+			err_field_prefix(e, "inputs");
+			return -1;
+		}
+	}
+	*ret = rules;
+	return 0;
+}
+
+int spec_fill_inputs(const struct pipeline_spec *spec, struct str inputs_json, bool loose,
+	struct arena *a, struct spec_scope *scope, struct err *e)
+{
+	struct input_rule *rules;
+	struct jsn_doc *doc;
+
+	if (spec_input_rules(spec, a, &rules, e) < 0 || jsn_parse(inputs_json, &doc, e) < 0)
+		return -1;
+	const struct jsn *root = jsn_root(doc);
+	size_t n = jsn_type(root) == JSN_OBJ ? jsn_count(root) : 0;
+	struct input_given *given = arena_array_of(a, struct input_given, n + 1);
+	struct render_value *values = arena_array_of(a, struct render_value, spec->inputs.n + 1);
+	for (size_t i = 0; i < n; i++) {
+		given[i].name = arena_str(a, jsn_name(jsn_at(root, i)));
+		(void)value_of(jsn_at(root, i), a, &given[i].value);
+	}
+	int rc = jsn_type(root) == JSN_OBJ
+			 ? input_fill(rules, spec->inputs.n, given, n, loose, a, values, e)
+			 : err_field(e, "", "must be an object");
+	jsn_doc_free(doc);
+	if (rc < 0) {
+		err_field_prefix(e, "inputs");
+		return -1;
+	}
+	scope->rules = rules;
+	scope->inputs = values;
+	scope->inputs_n = spec->inputs.n;
+	return 0;
+}
+
+struct str spec_inputs_json(
+	const struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a)
+{
+	char date[CLOCK_TEXT_MAX];
+	struct buf b;
+
+	(void)spec;
+	buf_init(&b, TEXT_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	for (size_t i = 0; i < scope->inputs_n; i++) {
+		const struct render_value *v = &scope->inputs[i];
+		jsn_key_str(&w, scope->rules[i].name);
+		if (v->kind == RENDER_DATE)
+			jsn_text(&w, clock_format_date(date, v->us));
+		else if (v->kind == RENDER_NUMBER || scope->rules[i].want == INPUT_WANT_BOOLEAN)
+			jsn_raw(&w, v->text);
+		else
+			jsn_str(&w, v->text);
+	}
+	jsn_obj_end(&w);
+	struct str out = arena_str(a, buf_str(&b));
+	buf_done(&b);
+	return out;
+}
+
+/* ---- rendering ---- */
+
+static bool find_name(void *arg, struct str name, struct render_value *ret)
+{
+	const struct spec_scope *s = arg;
+
+	if (str_is(name, "run.id")) {
+		*ret = (struct render_value){ .kind = RENDER_TEXT, .text = s->run_id };
+		return true;
+	}
+	if (str_is(name, "window.start") || str_is(name, "window.end")) {
+		*ret = (struct render_value){ .kind = RENDER_DATE,
+			.us = str_is(name, "window.start") ? s->window_start : s->window_end };
+		return s->window_end != 0;
+	}
+	if (str_starts(name, STR("steps.")) && str_find(name, STR(".outputs.")) > 0) {
+		*ret = (struct render_value){ .kind = RENDER_LATER };
+		return true;
+	}
+	for (size_t i = 0; i < s->inputs_n; i++)
+		if (str_starts(name, STR("inputs.")) &&
+			str_eq(str_slice(name, 7, name.n), s->rules[i].name)) {
+			*ret = s->inputs[i];
+			return true;
+		}
+	return false;
+}
+
+int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,
+	struct str *ret, struct err *e)
+{
+	struct spec_scope copy = *scope;
+	const struct render_scope rs = { .find = find_name, .arg = &copy };
+
+	if (!render_has_reference(text) && str_find(text, STR("$${")) < 0) {
+		*ret = text;
+		return 0;
+	}
+	return render_text(text, &rs, STRINGS_MAX, a, ret, NULL, e);
+}
+
+/* `run` stays JSON: a list of rendered words. */
+static int render_run(
+	struct step_spec *s, const struct spec_scope *scope, struct arena *a, struct err *e)
+{
+	struct list argv;
+	struct buf b;
+
+	if (spec_argv(s->run, a, &argv, e) < 0)
+		return -1;
+	buf_init(&b, TEXT_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_list_begin(&w);
+	int rc = 0;
+	for (size_t i = 0; i < argv.n && rc == 0; i++) {
+		struct str word;
+		rc = spec_render_text(*list_at(&argv, struct str, i), scope, a, &word, e);
+		if (rc == 0)
+			jsn_str(&w, word);
+		else
+			err_field_prefix(e, "run");
+	}
+	jsn_list_end(&w);
+	if (rc == 0)
+		s->run = arena_str(a, buf_str(&b));
+	buf_done(&b);
+	return rc;
+}
+
+static int render_env(
+	struct step_spec *s, const struct spec_scope *scope, struct arena *a, struct err *e)
+{
+	for (size_t i = 0; i < s->env.n; i++) {
+		struct field_pair *p = list_at(&s->env, struct field_pair, i);
+		if (spec_render_text(p->value, scope, a, &p->value, e) < 0) {
+			err_field_prefix(e, "env");
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int render_training(
+	struct training_data *t, const struct spec_scope *scope, struct arena *a, struct err *e)
+{
+	int64_t us;
+
+	if (spec_render_text(t->from, scope, a, &t->from, e) < 0 ||
+		spec_render_text(t->to, scope, a, &t->to, e) < 0)
+		return -1;
+	if (!clock_parse_date(t->from, &us) || !clock_parse_date(t->to, &us))
+		return err_field(
+			e, "/model/training_data", "from and to must be dates, as 2001-01-31");
+	return 0;
+}
+
+int spec_render(
+	struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a, struct err *e)
+{
+	for (size_t i = 0; i < spec->steps.n; i++) {
+		struct step_spec *s = list_at(&spec->steps, struct step_spec, i);
+		char name[64];
+		if (render_run(s, scope, a, e) == 0 && render_env(s, scope, a, e) == 0)
+			continue;
+		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
+		err_field_prefix(e, name);
+		err_field_prefix(e, "steps");
+		err_field_prefix(e, "spec");
+		return -1;
+	}
+	if (spec->has_model && spec->model.has_training_data)
+		return render_training(&spec->model.training_data, scope, a, e);
+	return 0;
+}

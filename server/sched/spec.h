@@ -1,0 +1,43 @@
+/*
+ * From the text of a pipeline file to what runs: decoded by the field tables, defaults merged into
+ * the steps, checked as a whole (server/core/spec_check), and rendered for one run.
+ */
+#ifndef SERVER_SCHED_SPEC_H
+#define SERVER_SCHED_SPEC_H
+#include "api/pipeline.h"
+#include "lib/base/arena.h"
+#include "server/core/dag.h"
+#include "server/core/input.h"
+
+/* Decodes YAML (or JSON, which is YAML) and checks everything that can be checked without a run. */
+int spec_read(
+	struct str text, struct arena *a, struct pipeline_file *ret, struct err *e) MUST_CHECK;
+
+/* The words of a step's `run`: a list as it is, a string as /bin/sh -c. Items are struct str. */
+int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err *e) MUST_CHECK;
+
+/* What ${…} may stand for in one run. window: of a decision, 0 without one. */
+struct spec_scope {
+	struct str run_id;
+	int64_t window_start, window_end;
+	const struct input_rule *rules;
+	const struct render_value *inputs; /* by rule */
+	size_t inputs_n;
+};
+/* The rules of the spec's inputs, in their order. */
+int spec_input_rules(const struct pipeline_spec *spec, struct arena *a, struct input_rule **ret,
+	struct err *e) MUST_CHECK;
+/* Fills the inputs from a JSON object: typed values, or texts when `loose`. */
+int spec_fill_inputs(const struct pipeline_spec *spec, struct str inputs_json, bool loose,
+	struct arena *a, struct spec_scope *scope, struct err *e) MUST_CHECK;
+/* The filled inputs as a JSON object. */
+struct str spec_inputs_json(
+	const struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a);
+/* Replaces ${…} in commands, environment and training data, in place. */
+int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a,
+	struct err *e) MUST_CHECK;
+/* One text under a scope; for the inputs of a retraining. */
+int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,
+	struct str *ret, struct err *e) MUST_CHECK;
+
+#endif
