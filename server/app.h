@@ -16,7 +16,9 @@ struct app {
 	struct static_files *ui;
 	struct auth *auth; /* rest/auth.h: pepper and token cache */
 	struct blobs *blobs; /* blob/blob.h */
-	struct hub *hub; /* rest/hub.h: events to streams and waiters */
+	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
+	struct launcher *launcher; /* sched/launch.h */
+	struct progress *progress; /* sched/progress.h */
 	struct logs *logs; /* rest/logs.h: ingest and followers */
 	struct fleet *fleet; /* sched/fleet.h: parked workers */
 	struct sched *sched; /* sched/sched.h: leader duties */

@@ -204,6 +204,7 @@ CREATE TABLE run (
 	message       text NOT NULL DEFAULT '',
 	spec          jsonb NOT NULL,                  -- effective, substituted
 	inputs        jsonb NOT NULL DEFAULT '{}',
+	models        jsonb NOT NULL DEFAULT '{}',     -- name in the pipeline -> model version id, pinned
 	labels        jsonb NOT NULL DEFAULT '{}',
 	repository    text NOT NULL DEFAULT '',
 	commit        text NOT NULL DEFAULT '',
@@ -272,8 +273,7 @@ CREATE TABLE queue (
 	memory     bigint NOT NULL,
 	gpus       int NOT NULL,
 	pool       ctext NOT NULL,
-	runtimes   text[] NOT NULL,
-	request    jsonb NOT NULL,                     -- GPU models, labels to require and avoid, …
+	request    jsonb NOT NULL,                     -- runtimes, GPUs, labels to require and avoid
 	disk       bigint NOT NULL DEFAULT 0,
 	queued_at  timestamptz NOT NULL DEFAULT now(),
 	not_before timestamptz,

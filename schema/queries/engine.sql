@@ -1,0 +1,85 @@
+-- name: engine_run :one
+-- params: id text
+SELECT r.id, r.project_id, r.pipeline, r.state, r.version, r.cancel_requested_at IS NOT NULL AS cancelling,
+	r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
+		AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
+		AND o.id < r.id) AS blocked,
+	r.concurrency_group,
+	r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
+FROM run r WHERE r.id = $1;
+
+-- Steps in order, each with its newest attempt.
+-- name: engine_steps :many
+-- params: run_id text
+SELECT s.id, s.name, s.needs, s.state, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
+	a.started_at AS attempt_started_at, a.worker_id, a.number AS attempt_number
+FROM step s
+LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
+WHERE s.run_id = $1 ORDER BY s.position;
+
+-- name: engine_advance :one
+-- params: run_id text, version bigint
+SELECT run_advance($1, $2);
+
+-- name: engine_step_update :exec
+-- params: ids text[], states text[], reasons text[], messages text[], user_failures bigint[], infra_failures bigint[], started_at timestamptz[]
+UPDATE step s SET state = x.state, reason = x.reason, message = x.message, user_failures = x.user_failures,
+	infra_failures = x.infra_failures, version = s.version + 1,
+	queued_at = CASE WHEN x.state = 'queued' THEN now() ELSE s.queued_at END,
+	started_at = coalesce(s.started_at, x.started_at),
+	ended_at = CASE WHEN x.state IN ('succeeded', 'failed', 'cancelled', 'skipped') THEN now() END
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[])
+	AS x(id, state, reason, message, user_failures, infra_failures, started_at)
+WHERE s.id = x.id;
+
+-- name: engine_queue_insert :exec
+-- params: run_id text, project_id text, step_ids text[], priorities bigint[], cpus float8[], memory bigint[], disk bigint[], gpus bigint[], pools text[], requests jsonb[], not_before timestamptz[], deadlines timestamptz[]
+INSERT INTO queue (step_id, run_id, project_id, priority, cpus, memory, disk, gpus, pool, request, not_before, deadline)
+SELECT i, $1, $2, p, c, m, d, g, o, q, nullif(n, '-infinity'), nullif(e, '-infinity')
+FROM unnest($3::text[], $4::bigint[], $5::float8[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::jsonb[],
+	$11::timestamptz[], $12::timestamptz[]) AS x(i, p, c, m, d, g, o, q, n, e)
+ON CONFLICT (step_id) DO NOTHING;
+
+-- name: engine_queue_delete :exec
+-- params: step_ids text[]
+DELETE FROM queue WHERE step_id = ANY ($1);
+
+-- name: engine_attempt_cancel :exec
+-- params: ids text[]
+UPDATE attempt SET cancel_requested_at = now()
+WHERE id = ANY ($1) AND cancel_requested_at IS NULL AND state IN ('assigned', 'preparing', 'running', 'finishing');
+
+-- name: engine_tracking_status :exec
+-- params: run_ids text[], statuses text[], now_ms bigint
+UPDATE tracking_run t SET status = x.status,
+	end_time = CASE WHEN x.status IN ('FINISHED', 'FAILED', 'KILLED') THEN $3 ELSE t.end_time END
+FROM unnest($1::text[], $2::text[]) AS x(run_id, status) WHERE t.run_id = x.run_id;
+
+-- name: engine_run_update :exec
+-- params: id text, state text, reason text, message text
+UPDATE run SET state = $2, reason = $3, message = $4,
+	started_at = CASE WHEN $2 IN ('running', 'finishing', 'succeeded', 'failed') THEN coalesce(started_at, now()) ELSE started_at END,
+	ended_at = CASE WHEN $2 IN ('succeeded', 'failed', 'cancelled') THEN now() END
+WHERE id = $1;
+
+-- name: engine_events :exec
+-- params: project_id text, types text[], subjects text[], parents text[], data jsonb[]
+INSERT INTO event (project_id, type, subject, parent, data)
+SELECT $1, t, s, nullif(p, ''), d FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[]) AS x(t, s, p, d);
+
+-- name: engine_group_next :many
+-- params: project_id text, name text
+SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 'queued' ORDER BY id LIMIT 1;
+
+-- Open runs that somebody should look at: something has ended that the run has not seen, or nothing was begun.
+-- name: engine_sweep :many
+-- params: count bigint
+SELECT id FROM (
+	SELECT r.id FROM run r WHERE r.state IN ('queued', 'finishing')
+	UNION
+	SELECT r.id FROM run r WHERE r.state = 'running' AND r.cancel_requested_at IS NOT NULL
+	UNION
+	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
+	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')
+) x ORDER BY id LIMIT $1;

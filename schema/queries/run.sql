@@ -1,0 +1,120 @@
+-- name: pipeline_for_launch :one
+-- params: project_id text, name text
+SELECT id, name, repository, ref, path, source, paused FROM pipeline WHERE project_id = $1 AND name = $2;
+
+-- name: launch_dataset :one
+-- params: project_id text, name text, number bigint
+SELECT v.id, v.number FROM dataset d JOIN dataset_version v ON v.dataset_id = d.id
+WHERE d.project_id = $1 AND d.name = $2 AND v.number = coalesce($3, d.versions);
+
+-- name: launch_model :one
+-- params: project_id text, name text, alias text
+SELECT v.id, v.number FROM model m JOIN model_alias a ON a.model_id = m.id JOIN model_version v ON v.id = a.version_id
+WHERE m.project_id = $1 AND m.name = $2 AND a.alias = $3;
+
+-- name: run_group_refuse :exec
+-- params: project_id text, name text
+SELECT run_group_refuse($1, $2);
+
+-- name: run_group_cancel :many
+-- params: project_id text, name text, except_id text
+UPDATE run SET cancel_requested_at = coalesce(cancel_requested_at, now())
+WHERE project_id = $1 AND concurrency_group = $2 AND id <> $3 AND state IN ('queued', 'running', 'finishing')
+RETURNING id;
+
+-- name: run_insert :exec
+-- params: id text, project_id text, pipeline_id text, pipeline text, spec jsonb, inputs jsonb, labels jsonb, repository text, commit text, trigger text, trigger_key text, decision_id text, group_name text, group_policy text, created_by text, models jsonb
+WITH counted AS (UPDATE pipeline SET runs = runs + 1 WHERE id = $3 RETURNING runs)
+INSERT INTO run (id, project_id, pipeline_id, pipeline, number, state, spec, inputs, labels, repository, commit, trigger,
+	trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
+SELECT $1, $2, $3, $4, coalesce((SELECT runs FROM counted), 0), 'queued', $5, $6, $7, $8, $9, $10, $11, $12,
+	e.id, $13, $14, $15, $16
+FROM (SELECT id FROM experiment WHERE project_id = $2 AND name = $4) e;
+
+-- The experiment of a pipeline's tracking runs has its name.
+-- name: run_experiment :exec
+-- params: project_id text, name text
+INSERT INTO experiment (project_id, name, artifact_location) VALUES ($1, $2, '') ON CONFLICT (project_id, name) DO NOTHING;
+
+-- name: run_experiment_location :exec
+-- params: project_id text, name text
+UPDATE experiment SET artifact_location = 'mlflow-artifacts:/' || id
+WHERE project_id = $1 AND name = $2 AND artifact_location = '';
+
+-- name: run_dataset_insert :exec
+-- params: run_id text, names text[], version_ids text[]
+INSERT INTO run_dataset (run_id, name, version_id) SELECT $1, n, v FROM unnest($2::text[], $3::text[]) AS t(n, v);
+
+-- name: step_insert :exec
+-- params: run_id text, project_id text, ids text[], names text[], needs jsonb[], specs jsonb[], tracking_runs text[]
+INSERT INTO step (id, run_id, project_id, name, position, needs, spec, tracking_run)
+SELECT i, $1, $2, n, ord::int - 1, ARRAY(SELECT jsonb_array_elements_text(d)), s, t
+FROM unnest($3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::text[]) WITH ORDINALITY AS x(i, n, d, s, t, ord);
+
+-- name: step_tracking_insert :exec
+-- params: run_id text, project_id text, pipeline text, tracking_runs text[], step_ids text[], names text[], start_time bigint
+INSERT INTO tracking_run (run_id, experiment_id, project_id, made, step_id, name, status, start_time, artifact_uri)
+SELECT t, e.id, $2, date_trunc('month', now())::date, s, n, 'SCHEDULED', $7, e.artifact_location || '/' || t || '/artifacts'
+FROM unnest($4::text[], $5::text[], $6::text[]) AS x(t, s, n)
+JOIN experiment e ON e.project_id = $2 AND e.name = $3
+WHERE EXISTS (SELECT 1 FROM run WHERE id = $1);
+
+-- name: run_get :one
+-- params: id text
+SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
+	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version,
+	coalesce(p.name, r.created_by) AS created_by,
+	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
+			ORDER BY d.name)
+		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset s ON s.id = v.dataset_id
+		WHERE d.run_id = r.id), '[]') AS datasets
+FROM run r JOIN project j ON j.id = r.project_id LEFT JOIN principal p ON p.id = r.created_by
+WHERE r.id = $1;
+
+-- name: run_list :many
+-- params: project_id text, pipeline text, state text, before text, count bigint
+SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
+	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version,
+	coalesce(p.name, r.created_by) AS created_by,
+	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
+			ORDER BY d.name)
+		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset s ON s.id = v.dataset_id
+		WHERE d.run_id = r.id), '[]') AS datasets,
+	r.id AS page_key
+FROM run r JOIN project j ON j.id = r.project_id LEFT JOIN principal p ON p.id = r.created_by
+WHERE r.project_id = $1 AND ($2::text IS NULL OR r.pipeline = $2) AND ($3::text IS NULL OR r.state = $3) AND r.id < $4
+ORDER BY r.id DESC LIMIT $5;
+
+-- name: run_cancel :one
+-- params: id text
+UPDATE run SET cancel_requested_at = coalesce(cancel_requested_at, now()) WHERE id = $1 RETURNING id;
+
+-- name: run_delete :one
+-- params: id text
+DELETE FROM run WHERE id = $1 AND state IN ('succeeded', 'failed', 'cancelled') RETURNING id;
+
+-- name: step_list :many
+-- params: run_id text, after text, count bigint
+SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
+	s.created_at, s.queued_at, s.started_at, s.ended_at,
+	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id,
+	lpad(s.position::text, 8, '0') AS page_key
+FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY s.position LIMIT $3;
+
+-- name: step_get :one
+-- params: id text
+SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
+	s.created_at, s.queued_at, s.started_at, s.ended_at,
+	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id
+FROM step s WHERE s.id = $1;
+
+-- name: attempt_list :many
+-- params: step_id text, after text, count bigint
+SELECT a.id, a.step_id, a.run_id, a.number, a.epoch, a.worker_id, coalesce(w.name, '') AS worker, a.runtime, a.devices, a.state,
+	a.reason, a.message, a.exit_code, a.signal, a.evidence, a.created_at, a.started_at, a.ended_at,
+	coalesce(l.length, 0) AS log_bytes, coalesce(l.lines, 0) AS log_lines, coalesce(l.final, false) AS log_complete,
+	lpad(a.number::text, 8, '0') AS page_key
+FROM attempt a LEFT JOIN worker w ON w.id = a.worker_id LEFT JOIN log l ON l.attempt_id = a.id
+WHERE a.step_id = $1 AND lpad(a.number::text, 8, '0') > $2 ORDER BY a.number LIMIT $3;

@@ -1,0 +1,464 @@
+/*
+ * The flow of a launch, in the order in which it runs:
+ *   launch_start → (registry) launch_on_pipeline → (git) launch_on_commit → launch_on_file
+ *   → launch_read: decode, check, fill inputs → launch_on_refs: pin data sets and models
+ *   → launch_write: render, write with others in one commit → launcher_done
+ * Every step ends in exactly one of: the next step, launch_fail, or the callback.
+ */
+#include "server/sched/launch.h"
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/num.h"
+#include "lib/db/group.h"
+#include "lib/json/json_write.h"
+#include "lib/loop/defer.h"
+#include "lib/vcs/url.h"
+#include "lib/vcs/vcs.h"
+#include "server/app.h"
+#include "server/sched/progress.h"
+#include "server/sched/spec.h"
+#include "server/store/constraint.h"
+#include "server/store/event_store.h"
+#include "server/store/run_store.h"
+
+enum { SPEC_BYTES_MAX = 4 << 20, GIT_TIMEOUT_S = 60, LAUNCH_BYTES = 8192 };
+
+struct flow {
+	struct app *app;
+	struct arena *arena;
+	const struct launch *in;
+	launch_cb *cb;
+	void *arg;
+	struct err err;
+	struct str run_id, pipeline_id, repository, ref, path, source, commit, inputs_json,
+		models_json, spec_json;
+	struct pipeline_file file;
+	struct spec_scope scope;
+	struct str *dataset_names, *dataset_ids; /* pinned */
+	size_t datasets_n;
+	struct run_steps steps;
+};
+
+struct launcher {
+	struct db_group *group;
+};
+
+static void launch_on_pipeline(void *arg, const struct db_rows *rows, const struct err *e);
+static void launch_from_git(struct flow *f);
+static void launch_on_commit(void *arg, const char *commit, const struct err *e);
+static void launch_on_file(void *arg, const struct vcs_file *files, size_t n, const struct err *e);
+static void launch_read(struct flow *f);
+static void launch_on_refs(void *arg, const struct db_rows *rows, const struct err *e);
+static void launch_write(struct flow *f);
+static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n);
+static void launcher_done(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+
+static void launch_on_failed(void *arg)
+{
+	struct flow *f = arg;
+
+	f->cb(f->arg, STR_NONE, NULL, &f->err);
+	arena_drop(f->arena);
+}
+
+/* The error is in f->err; told in a later turn, since a launch may fail at once. */
+static void launch_fail(struct flow *f)
+{
+	loop_defer(f->app->loop, launch_on_failed, f);
+}
+
+void launch_start(
+	struct app *app, struct arena *a, const struct launch *l, launch_cb *cb, void *arg)
+{
+	struct flow *f = arena_new_of(a, struct flow);
+	char id[ID_MAX];
+
+	arena_hold(a);
+	*f = (struct flow){
+		.app = app, .arena = a, .in = l, .cb = cb, .arg = arg, .source = l->source
+	};
+	f->run_id = arena_str(a, str_c(id_new(id, "run", app->clock)));
+	if ((l->pipeline.n != 0) == (l->source.n != 0)) {
+		(void)err_field(&f->err, "/pipeline", "give either pipeline or source");
+		launch_fail(f);
+		return;
+	}
+	if (l->pipeline.n == 0) {
+		launch_read(f);
+		return;
+	}
+	struct db_unit *u = db_unit(app->db, a);
+	run_store_pipeline(u, l->project_id, l->pipeline);
+	db_send(u, DB_READ, launch_on_pipeline, f);
+}
+
+static struct str column(struct flow *f, const struct db_rows *r, const char *name)
+{
+	return arena_str(f->arena, db_str(r, 0, db_col(r, name)));
+}
+
+static void launch_on_pipeline(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct flow *f = arg;
+
+	if (e->code != ERR_OK || rows[0].n == 0) {
+		f->err = *e;
+		if (e->code == ERR_OK)
+			(void)err_field(&f->err, "/pipeline", "there is no pipeline of this name");
+		launch_fail(f);
+		return;
+	}
+	f->pipeline_id = column(f, &rows[0], "id");
+	f->repository = column(f, &rows[0], "repository");
+	f->path = column(f, &rows[0], "path");
+	f->ref = f->in->ref.n != 0 ? f->in->ref : column(f, &rows[0], "ref");
+	f->source = column(f, &rows[0], "source");
+	if (f->repository.n != 0)
+		launch_from_git(f);
+	else
+		launch_read(f);
+}
+
+/* ---- git ---- */
+
+static struct vcs_source git_source(struct flow *f)
+{
+	const struct settings *conf = &f->app->conf;
+
+	return (struct vcs_source){
+		.helper = conf->git_program.n != 0 ? conf->git_program.p : NULL,
+		.cache = arena_printf(f->arena, "%s/git", conf->data_dir.p).p,
+		.url = f->repository.p,
+		.allow = conf->allow_local_git ? VCS_ALLOW_LOCAL : 0,
+		.timeout = GIT_TIMEOUT_S * CLOCK_SECOND,
+	};
+}
+
+static void launch_from_git(struct flow *f)
+{
+	struct vcs_source *s = arena_new_of(f->arena, struct vcs_source);
+
+	*s = git_source(f);
+	(void)vcs_resolve(f->app->loop, f->arena, s, f->ref.p, launch_on_commit, f);
+}
+
+static void launch_on_commit(void *arg, const char *commit, const struct err *e)
+{
+	struct flow *f = arg;
+	struct vcs_source *s = arena_new_of(f->arena, struct vcs_source);
+	const char **paths = arena_array_of(f->arena, const char *, 1);
+	struct vcs_show_args *args = arena_new_of(f->arena, struct vcs_show_args);
+
+	if (e->code != ERR_OK) {
+		f->err = *e;
+		launch_fail(f);
+		return;
+	}
+	f->commit = arena_str(f->arena, str_c(commit));
+	*s = git_source(f);
+	paths[0] = f->path.p;
+	*args = (struct vcs_show_args){
+		.commit = f->commit.p, .paths = paths, .n = 1, .max_bytes = 1 << 20
+	};
+	(void)vcs_show(f->app->loop, f->arena, s, args, launch_on_file, f);
+}
+
+static void launch_on_file(void *arg, const struct vcs_file *files, size_t n, const struct err *e)
+{
+	struct flow *f = arg;
+
+	if (e->code != ERR_OK || n != 1 || !files[0].found) {
+		f->err = *e;
+		if (e->code == ERR_OK)
+			(void)err_field(&f->err, "/pipeline",
+				"there is no file %.120s at commit %.12s", f->path.p, f->commit.p);
+		launch_fail(f);
+		return;
+	}
+	f->source = arena_str(f->arena, files[0].bytes);
+	launch_read(f);
+}
+
+/* ---- the file, the inputs, what they refer to ---- */
+
+static int check_name(struct flow *f)
+{
+	if (f->in->pipeline.n != 0 && !str_eq(f->file.metadata.name, f->in->pipeline))
+		return err_field(&f->err, "/metadata/name",
+			"the file is of the pipeline %.*s, not %.*s",
+			STR_ARG(f->file.metadata.name), STR_ARG(f->in->pipeline));
+	return 0;
+}
+
+static int64_t version_wanted(struct str version_json)
+{
+	int64_t number = 0;
+
+	if (!num_parse_i64(version_json, 1, INT64_MAX, &number))
+		return str_is(version_json, "\"latest\"") ? 0 : -1;
+	return number;
+}
+
+/* One statement for each data set, then one for each model, in the order of the spec. */
+static int ask_refs(struct flow *f, struct db_unit *u)
+{
+	const struct pipeline_spec *spec = &f->file.spec;
+
+	for (size_t i = 0; i < spec->datasets.n; i++) {
+		const struct dataset_ref *d = list_at(&spec->datasets, struct dataset_ref, i);
+		int64_t number = version_wanted(d->version);
+		if (number < 0)
+			return err_field(&f->err, "/spec/datasets",
+				"%.*s: version must be latest or a number", STR_ARG(d->key));
+		run_store_dataset(u, f->in->project_id, d->name, number);
+	}
+	for (size_t i = 0; i < spec->models.n; i++) {
+		const struct model_ref *m = list_at(&spec->models, struct model_ref, i);
+		run_store_model(u, f->in->project_id, m->name, m->alias);
+	}
+	return 0;
+}
+
+static void launch_read(struct flow *f)
+{
+	struct str inputs = f->in->inputs.n != 0 ? f->in->inputs : STR("{}");
+
+	f->scope = (struct spec_scope){ .run_id = f->run_id,
+		.window_start = f->in->window_start,
+		.window_end = f->in->window_end };
+	if (spec_read(f->source, f->arena, &f->file, &f->err) < 0 || check_name(f) < 0 ||
+		spec_fill_inputs(&f->file.spec, inputs, f->in->loose_inputs, f->arena, &f->scope,
+			&f->err) < 0) {
+		launch_fail(f);
+		return;
+	}
+	struct db_unit *u = db_unit(f->app->db, f->arena);
+	if (ask_refs(f, u) < 0) {
+		db_unit_free(u);
+		launch_fail(f);
+		return;
+	}
+	if (db_unit_count(u) == 0) {
+		db_unit_free(u);
+		f->models_json = STR("{}");
+		launch_write(f);
+		return;
+	}
+	db_send(u, DB_READ, launch_on_refs, f);
+}
+
+static int pin_datasets(struct flow *f, const struct db_rows *rows)
+{
+	const struct list *refs = &f->file.spec.datasets;
+
+	f->dataset_names = arena_array_of(f->arena, struct str, refs->n + 1);
+	f->dataset_ids = arena_array_of(f->arena, struct str, refs->n + 1);
+	for (size_t i = 0; i < refs->n; i++) {
+		const struct dataset_ref *d = list_at(refs, struct dataset_ref, i);
+		if (rows[i].n == 0)
+			return err_field(&f->err, "/spec/datasets",
+				"%.*s: there is no such version of the data set %.*s",
+				STR_ARG(d->key), STR_ARG(d->name));
+		f->dataset_names[i] = d->key;
+		f->dataset_ids[i] = arena_str(f->arena, db_str(&rows[i], 0, 0));
+	}
+	f->datasets_n = refs->n;
+	return 0;
+}
+
+/* {"champion": "mv_…"}; an optional model that is not there is left out. */
+static int pin_models(struct flow *f, const struct db_rows *rows)
+{
+	const struct list *refs = &f->file.spec.models;
+	struct buf b;
+	int rc = 0;
+
+	buf_init(&b, 65536);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	for (size_t i = 0; i < refs->n && rc == 0; i++) {
+		const struct model_ref *m = list_at(refs, struct model_ref, i);
+		if (rows[i].n != 0) {
+			jsn_key_str(&w, m->key);
+			jsn_str(&w, db_str(&rows[i], 0, 0));
+		} else if (!m->optional) {
+			rc = err_field(&f->err, "/spec/models",
+				"%.*s: the model %.*s has no version with the alias %.*s",
+				STR_ARG(m->key), STR_ARG(m->name), STR_ARG(m->alias));
+		}
+	}
+	jsn_obj_end(&w);
+	f->models_json = arena_str(f->arena, buf_str(&b));
+	buf_done(&b);
+	return rc;
+}
+
+static void launch_on_refs(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct flow *f = arg;
+
+	if (e->code != ERR_OK) {
+		f->err = *e;
+		launch_fail(f);
+	} else if (pin_datasets(f, rows) < 0 || pin_models(f, rows + f->file.spec.datasets.n) < 0) {
+		launch_fail(f);
+	} else {
+		launch_write(f);
+	}
+}
+
+/* ---- writing ---- */
+
+static struct str encode(struct flow *f, const struct field *t, const void *in)
+{
+	struct buf b;
+
+	buf_init(&b, SPEC_BYTES_MAX);
+	field_encode(t, in, &b);
+	struct str out = arena_str(f->arena, buf_str(&b));
+	buf_done(&b);
+	return out;
+}
+
+static struct str names_json(struct flow *f, const struct list *names)
+{
+	struct buf b;
+
+	buf_init(&b, 65536);
+	struct jsn_out w = jsn_out(&b);
+	jsn_list_begin(&w);
+	for (size_t i = 0; i < names->n; i++)
+		jsn_str(&w, *list_at(names, struct str, i));
+	jsn_list_end(&w);
+	struct str out = arena_str(f->arena, buf_str(&b));
+	buf_done(&b);
+	return out;
+}
+
+static void make_steps(struct flow *f)
+{
+	const struct list *steps = &f->file.spec.steps;
+	struct str *columns[5];
+	char id[ID_MAX], hex[ID_HEX + 1];
+
+	for (size_t i = 0; i < 5; i++)
+		columns[i] = arena_array_of(f->arena, struct str, steps->n);
+	for (size_t i = 0; i < steps->n; i++) {
+		const struct step_spec *s = list_at(steps, struct step_spec, i);
+		columns[0][i] = arena_str(f->arena, str_c(id_new(id, "st", f->app->clock)));
+		columns[1][i] = s->name;
+		columns[2][i] = names_json(f, &s->needs);
+		columns[3][i] = encode(f, step_spec_fields, s);
+		columns[4][i] = arena_str(f->arena, str_c(id_hex(hex)));
+	}
+	f->steps = (struct run_steps){ columns[0], columns[1], columns[2], columns[3], columns[4],
+		steps->n };
+}
+
+static void launch_write(struct flow *f)
+{
+	struct err e;
+
+	if (spec_render(&f->file.spec, &f->scope, f->arena, &f->err) < 0) {
+		launch_fail(f);
+		return;
+	}
+	f->inputs_json = spec_inputs_json(&f->file.spec, &f->scope, f->arena);
+	f->spec_json = encode(f, pipeline_spec_fields, &f->file.spec);
+	make_steps(f);
+	if (db_group_add(f->app->launcher->group, f, LAUNCH_BYTES + 2 * f->spec_json.n, &e) < 0) {
+		f->err = e;
+		launch_fail(f);
+	}
+}
+
+static struct run_row run_row_of(const struct flow *f)
+{
+	const struct pipeline_spec *spec = &f->file.spec;
+	const struct launch *in = f->in;
+
+	return (struct run_row){ .id = f->run_id,
+		.project_id = in->project_id,
+		.pipeline_id = f->pipeline_id,
+		.pipeline = f->file.metadata.name,
+		.spec = f->spec_json,
+		.inputs = f->inputs_json,
+		.labels = in->labels.n != 0 ? in->labels : STR("{}"),
+		.repository = f->repository,
+		.commit = f->commit,
+		.trigger = in->trigger,
+		.trigger_key = in->trigger_key,
+		.decision_id = in->decision_id,
+		.created_by = in->actor,
+		.models = f->models_json,
+		.group = spec->has_concurrency ? spec->concurrency.group : STR_NONE,
+		.group_policy = spec->has_concurrency
+					? concurrency_policy_names[spec->concurrency.policy]
+					: NULL,
+		.now = clock_now(f->app->clock) };
+}
+
+static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	(void)arg;
+	for (size_t i = 0; i < n; i++) {
+		struct flow *f = items[i];
+		const struct run_row row = run_row_of(f);
+		const struct pipeline_spec *spec = &f->file.spec;
+
+		run_store_add(u, &row, &f->steps);
+		run_store_add_datasets(
+			u, f->run_id, f->dataset_names, f->dataset_ids, f->datasets_n);
+		if (spec->has_concurrency && spec->concurrency.policy == CONCURRENCY_CANCEL_RUNNING)
+			run_store_group_cancel(u, row.project_id, row.group, f->run_id);
+		event_store_add(u, &(struct event_new){ .project_id = row.project_id,
+					   .type = "run.created",
+					   .subject = f->run_id,
+					   .actor = row.created_by });
+		if (f->in->add != NULL)
+			f->in->add(f->in->add_arg, u, f->run_id);
+	}
+}
+
+static void launcher_done(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+{
+	struct flow *f = item;
+	struct err said = *e;
+
+	(void)arg, (void)row;
+	if (e->code == ERR_OK) {
+		app_changed(f->app);
+		progress_run(f->app, f->run_id);
+	} else if (rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM002") == 0) {
+		(void)err_set(&said, ERR_CONFLICT, "a run of the concurrency group is open");
+	} else {
+		constraint_explain(rows, &said);
+	}
+	f->cb(f->arg, e->code == ERR_OK ? f->run_id : STR_NONE, rows, &said);
+	arena_drop(f->arena);
+}
+
+struct launcher *launcher_new(struct app *app)
+{
+	struct launcher *l = mem_new_of(struct launcher);
+
+	l->group = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_WRITE,
+			.build = launcher_build,
+			.done = launcher_done,
+			.arg = l,
+			.result = -1,
+			.batch_max = 100 });
+	return l;
+}
+
+void launcher_free(struct launcher *l)
+{
+	if (l == NULL)
+		return;
+	db_group_free(l->group);
+	mem_free(l);
+}

@@ -1,0 +1,408 @@
+#include "server/sched/plan.h"
+
+#include "api/pipeline.h"
+#include "lib/json/json_read.h"
+#include "lib/json/json_write.h"
+#include "server/core/gpus.h"
+#include "server/core/retry.h"
+#include "server/store/engine_store.h"
+
+enum { REQUEST_MAX = 65536, DATA_MAX = 8192 };
+
+struct plan {
+	const struct plan_run *run;
+	int64_t now;
+	uint64_t random;
+	struct arena *arena;
+	int *states; /* of all steps, as they will be */
+	struct step_updates steps;
+	struct queue_rows queue;
+	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
+	size_t unqueue_n, cancel_n, tracking_n;
+	struct events events;
+	int run_state;
+	const char *run_reason;
+	struct str run_message;
+	bool run_changed;
+};
+
+/* ---- pieces that are collected ---- */
+
+static void note(
+	struct plan *p, const char *type, struct str subject, struct str parent, struct str data)
+{
+	size_t i = p->events.n++;
+
+	p->events.types[i] = str_c(type);
+	p->events.subjects[i] = subject;
+	p->events.parents[i] = parent;
+	p->events.data[i] = data;
+}
+
+static struct str step_data(struct plan *p, const struct plan_step *s, struct str reason)
+{
+	struct buf b;
+
+	buf_init(&b, DATA_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	jsn_key(&w, "name");
+	jsn_str(&w, s->name);
+	jsn_key(&w, "reason");
+	jsn_str(&w, reason);
+	jsn_key(&w, "worker_id");
+	jsn_str(&w, s->worker_id);
+	jsn_obj_end(&w);
+	struct str out = arena_str(p->arena, buf_str(&b));
+	buf_done(&b);
+	return out;
+}
+
+static const char *const step_events[] = { "step.waiting", "step.queued", "step.assigned",
+	"step.running", "step.finishing", "step.succeeded", "step.failed", "step.cancelled",
+	"step.skipped" };
+
+static const char *tracking_status_of(int state)
+{
+	switch ((enum step_state)state) {
+	case STEP_RUNNING: return "RUNNING";
+	case STEP_SUCCEEDED: return "FINISHED";
+	case STEP_FAILED: return "FAILED";
+	case STEP_CANCELLED:
+	case STEP_SKIPPED: return "KILLED";
+	case STEP_WAITING:
+	case STEP_QUEUED:
+	case STEP_ASSIGNED:
+	case STEP_FINISHING:
+	case STEP_STATE_COUNT: break;
+	}
+	return NULL;
+}
+
+struct change {
+	int state;
+	struct str reason, message;
+	int64_t user_failures, infra_failures, started_at;
+};
+
+static void set_step(struct plan *p, size_t i, const struct change *c)
+{
+	const struct plan_step *s = &p->run->steps[i];
+	const char *status = tracking_status_of(c->state);
+	size_t k = p->steps.n++;
+
+	p->states[i] = c->state;
+	p->steps.ids[k] = s->id;
+	p->steps.states[k] = str_c(step_state_names[c->state]);
+	p->steps.reasons[k] = c->reason.p != NULL ? c->reason : STR("");
+	p->steps.messages[k] = c->message.p != NULL ? c->message : STR("");
+	p->steps.user_failures[k] = c->user_failures;
+	p->steps.infra_failures[k] = c->infra_failures;
+	p->steps.started_at[k] = c->started_at;
+	p->steps.no_start[k] = c->started_at == 0;
+	if (status != NULL) {
+		p->tracking[p->tracking_n] = s->tracking_run;
+		p->tracking_status[p->tracking_n++] = str_c(status);
+	}
+	note(p, step_events[c->state], s->id, p->run->id, step_data(p, s, p->steps.reasons[k]));
+}
+
+/* ---- queueing ---- */
+
+static struct str request_json(struct plan *p, const struct step_spec *s)
+{
+	struct buf b;
+
+	buf_init(&b, REQUEST_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	jsn_key(&w, "runtimes");
+	jsn_list_begin(&w);
+	for (size_t i = 0; i < s->runtimes.n; i++)
+		jsn_int(&w, *list_at(&s->runtimes, int, i));
+	jsn_list_end(&w);
+	jsn_key(&w, "gpus");
+	jsn_raw(&w, s->resources.gpus.n != 0 ? s->resources.gpus : STR("null"));
+	static const char *const keys[] = { "requires", "avoids" };
+	const struct list *labels[] = { &s->placement.requires, &s->placement.avoids };
+	for (size_t k = 0; k < 2; k++) {
+		jsn_key(&w, keys[k]);
+		jsn_obj_begin(&w);
+		for (size_t i = 0; i < labels[k]->n; i++) {
+			jsn_key_str(&w, list_at(labels[k], struct field_pair, i)->key);
+			jsn_str(&w, list_at(labels[k], struct field_pair, i)->value);
+		}
+		jsn_obj_end(&w);
+	}
+	jsn_obj_end(&w);
+	struct str out = arena_str(p->arena, buf_str(&b));
+	buf_done(&b);
+	return out;
+}
+
+/* How many GPUs: 2, "H100:4", {"count": 4}; the details are read again by the scheduler. */
+static int64_t gpu_count(struct plan *p, struct str gpus_json)
+{
+	struct jsn_doc *doc;
+	struct gpus_want want = { 0 };
+	struct err e;
+
+	if (gpus_json.n == 0 || jsn_parse(gpus_json, &doc, &e) < 0)
+		return 0;
+	const struct jsn *v = jsn_root(doc);
+	int64_t n =
+		jsn_type(v) == JSN_OBJ ? jsn_get_int(jsn_get(v, "count"), 0) : jsn_get_int(v, 0);
+	if (jsn_type(v) == JSN_STR && gpus_parse(jsn_get_str(v), p->arena, &want, &e) == 0)
+		n = want.count;
+	jsn_doc_free(doc);
+	return n;
+}
+
+static int queue_step(struct plan *p, size_t i, int64_t not_before, struct err *e)
+{
+	const struct plan_step *s = &p->run->steps[i];
+	struct step_spec spec;
+	size_t k = p->queue.n++;
+
+	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
+		return -1;
+	p->queue.step_ids[k] = s->id;
+	p->queue.priorities[k] = spec.placement.priority;
+	p->queue.cpus[k] = spec.resources.cpus;
+	p->queue.memory[k] = spec.resources.memory;
+	p->queue.disk[k] = spec.resources.disk;
+	p->queue.gpus[k] = gpu_count(p, spec.resources.gpus);
+	p->queue.pools[k] = spec.placement.pool.n != 0 ? spec.placement.pool : STR("default");
+	p->queue.requests[k] = request_json(p, &spec);
+	p->queue.not_before[k] = not_before != 0 ? not_before : INT64_MIN;
+	p->queue.deadlines[k] = spec.timeouts.queue.text.n != 0
+					? clock_add(p->now, spec.timeouts.queue.span, 1)
+					: INT64_MIN;
+	return 0;
+}
+
+/* ---- what has become of attempts ---- */
+
+static enum reason reason_of(struct str name)
+{
+	for (int i = 0; i < REASON_COUNT; i++)
+		if (str_is(name, reason_names[i]))
+			return (enum reason)i;
+	return REASON_RUNTIME_FAILED;
+}
+
+/* An attempt has failed or was lost: again, or the end of the step. */
+static int step_failed(struct plan *p, size_t i, struct err *e)
+{
+	const struct plan_step *s = &p->run->steps[i];
+	struct step_spec spec;
+	enum reason reason = reason_of(s->attempt_reason);
+	struct retry_policy policy = retry_default;
+
+	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
+		return -1;
+	policy.user = spec.retries.user;
+	policy.infra = spec.retries.infra;
+	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->attempts };
+	struct retry_verdict v =
+		retry_decide(&policy, &counts, (enum retry_blame)reason_blame(reason),
+			s->attempt_started_at != 0 || reason_blame(reason) == BLAME_USER,
+			p->random + i * 0x9e3779b97f4a7c15u);
+	struct change c = { .reason = s->attempt_reason,
+		.message = s->attempt_message,
+		.user_failures = v.user,
+		.infra_failures = v.infra,
+		.started_at = s->attempt_started_at,
+		.state = STEP_FAILED };
+	if (v.again && !p->run->cancelling)
+		c.state = STEP_QUEUED;
+	else if (p->run->cancelling)
+		c.state = STEP_CANCELLED;
+	set_step(p, i, &c);
+	return c.state == STEP_QUEUED ? queue_step(p, i, p->now + v.delay, e) : 0;
+}
+
+static void step_follows(struct plan *p, size_t i, int state)
+{
+	const struct plan_step *s = &p->run->steps[i];
+
+	if (state == s->state)
+		return;
+	set_step(p, i,
+		&(struct change){ .state = state,
+			.started_at = s->attempt_started_at,
+			.message = s->attempt_message,
+			.reason = s->attempt_reason,
+			.user_failures = s->user_failures,
+			.infra_failures = s->infra_failures });
+}
+
+static int look_at_attempt(struct plan *p, size_t i, struct err *e)
+{
+	const struct plan_step *s = &p->run->steps[i];
+
+	if (s->state != STEP_ASSIGNED && s->state != STEP_RUNNING && s->state != STEP_FINISHING)
+		return 0;
+	switch ((enum attempt_state)s->attempt_state) {
+	case ATTEMPT_ASSIGNED:
+	case ATTEMPT_PREPARING: break;
+	case ATTEMPT_RUNNING: step_follows(p, i, STEP_RUNNING); break;
+	case ATTEMPT_FINISHING: step_follows(p, i, STEP_FINISHING); break;
+	case ATTEMPT_SUCCEEDED: step_follows(p, i, STEP_SUCCEEDED); break;
+	case ATTEMPT_CANCELLED: step_follows(p, i, STEP_CANCELLED); break;
+	case ATTEMPT_FAILED:
+	case ATTEMPT_LOST:
+	case ATTEMPT_STATE_COUNT: return step_failed(p, i, e);
+	}
+	if (p->run->cancelling && s->attempt_state < ATTEMPT_SUCCEEDED) {
+		p->cancel_attempts[p->cancel_n++] = s->attempt_id;
+		note(p, "attempt.cancel_requested", s->attempt_id, s->id,
+			step_data(p, s, STR("cancelled")));
+	}
+	return 0;
+}
+
+/* ---- the graph and the run ---- */
+
+static int build_dag(const struct plan_run *run, struct arena *a, struct dag *ret, struct err *e)
+{
+	struct dag_step *steps = arena_array_of(a, struct dag_step, run->n + 1);
+
+	for (size_t i = 0; i < run->n; i++)
+		steps[i] = (struct dag_step){ run->steps[i].name, run->steps[i].needs.items,
+			run->steps[i].needs.n };
+	return dag_build(steps, run->n, a, ret, e);
+}
+
+static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
+{
+	struct dag dag;
+
+	if (build_dag(p->run, p->arena, &dag, e) < 0)
+		return -1;
+	dag_advance(&dag, p->states, p->run->cancelling, p->arena, next);
+	for (size_t i = 0; i < next->ready_n; i++) {
+		set_step(p, next->ready[i], &(struct change){ .state = STEP_QUEUED });
+		if (queue_step(p, next->ready[i], 0, e) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < next->skip_n; i++)
+		set_step(p, next->skip[i],
+			&(struct change){ .state = STEP_SKIPPED,
+				.reason = str_c(reason_names[REASON_NEED_FAILED]),
+				.message = str_c(reason_sentence(REASON_NEED_FAILED)) });
+	for (size_t i = 0; i < next->cancel_n; i++) {
+		p->unqueue[p->unqueue_n++] = p->run->steps[next->cancel[i]].id;
+		set_step(p, next->cancel[i],
+			&(struct change){ .state = STEP_CANCELLED,
+				.reason = str_c(reason_names[REASON_CANCELLED]),
+				.message = str_c(reason_sentence(REASON_CANCELLED)) });
+	}
+	return 0;
+}
+
+/* The run fails for the reason of the first step, in order, that failed. */
+static void blame_step(struct plan *p)
+{
+	for (size_t i = 0; i < p->steps.n; i++)
+		if (str_is(p->steps.states[i], "failed")) {
+			p->run_reason = arena_dup(p->arena, p->steps.reasons[i]);
+			break;
+		}
+	for (size_t i = 0; i < p->run->n; i++)
+		if (p->states[i] == STEP_FAILED) {
+			const struct plan_step *s = &p->run->steps[i];
+			if (p->run_reason[0] == '\0')
+				p->run_reason = arena_dup(p->arena, s->attempt_reason);
+			p->run_message = arena_printf(p->arena, "the step %.*s failed: %.*s",
+				STR_ARG(s->name), STR_ARG(s->attempt_message));
+			return;
+		}
+}
+
+static void conclude(struct plan *p, const struct dag_next *next)
+{
+	int state = RUN_RUNNING;
+
+	switch (next->outcome) {
+	case DAG_GOING: break;
+	case DAG_SUCCEEDED: state = p->run->finishing_work ? RUN_FINISHING : RUN_SUCCEEDED; break;
+	case DAG_FAILED:
+		state = RUN_FAILED;
+		blame_step(p);
+		break;
+	case DAG_CANCELLED:
+		state = RUN_CANCELLED;
+		p->run_reason = reason_names[REASON_CANCELLED];
+		p->run_message = str_c(reason_sentence(REASON_CANCELLED));
+		break;
+	}
+	p->run_state = state;
+	p->run_changed = state != p->run->state;
+	if (p->run_changed)
+		note(p, arena_printf(p->arena, "run.%s", run_state_names[state]).p, p->run->id,
+			STR(""), STR("{}"));
+}
+
+static struct plan *plan_new(const struct plan_run *run, struct arena *a)
+{
+	struct plan *p = arena_new_of(a, struct plan);
+	size_t n = run->n + 1, m = 4 * n + 4;
+
+	*p = (struct plan){ .run = run,
+		.arena = a,
+		.run_state = run->state,
+		.run_reason = "",
+		.states = arena_array_of(a, int, n),
+		.unqueue = arena_array_of(a, struct str, n),
+		.cancel_attempts = arena_array_of(a, struct str, n),
+		.tracking = arena_array_of(a, struct str, 2 * n),
+		.tracking_status = arena_array_of(a, struct str, 2 * n) };
+	step_updates_init(&p->steps, 2 * n, a);
+	queue_rows_init(&p->queue, 2 * n, a);
+	events_init(&p->events, m, a);
+	for (size_t i = 0; i < run->n; i++)
+		p->states[i] = run->steps[i].state;
+	return p;
+}
+
+int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct arena *a,
+	struct plan **ret_plan, struct err *e)
+{
+	struct plan *p = plan_new(run, a);
+	struct dag_next next = { .outcome = DAG_GOING };
+
+	*ret_plan = NULL;
+	if (run->state > RUN_RUNNING ||
+		(run->state == RUN_QUEUED && run->blocked && !run->cancelling))
+		return 0;
+	p->now = now;
+	p->random = random;
+	for (size_t i = 0; i < run->n; i++)
+		if (look_at_attempt(p, i, e) < 0)
+			return -1;
+	if (follow_dag(p, &next, e) < 0)
+		return -1;
+	conclude(p, &next);
+	if (p->steps.n != 0 || p->cancel_n != 0 || p->run_changed)
+		*ret_plan = p;
+	return 0;
+}
+
+void plan_add(struct db_unit *u, const struct plan *p, int64_t now)
+{
+	engine_store_update_steps(u, &p->steps);
+	engine_store_queue(u, p->run->id, p->run->project_id, &p->queue);
+	engine_store_unqueue(u, p->unqueue, p->unqueue_n);
+	engine_store_cancel_attempts(u, p->cancel_attempts, p->cancel_n);
+	engine_store_tracking(u, p->tracking, p->tracking_status, p->tracking_n, now / 1000);
+	if (p->run_changed)
+		engine_store_update_run(u, p->run->id, run_state_names[p->run_state],
+			str_c(p->run_reason), p->run_message.p != NULL ? p->run_message : STR(""));
+	engine_store_events(u, p->run->project_id, &p->events);
+}
+
+int plan_run_state(const struct plan *p)
+{
+	return p->run_state;
+}

@@ -1,0 +1,46 @@
+/*
+ * What follows from the state of a run: which steps become ready, which have ended and how, which
+ * attempts must stop, what becomes of the run. plan_make works it out and writes nothing; plan_add
+ * turns the result into statements. Both the first look at a new run (launch) and every later one
+ * (progress) go through here.
+ */
+#ifndef SERVER_SCHED_PLAN_H
+#define SERVER_SCHED_PLAN_H
+#include "api/run.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
+#include "server/core/dag.h"
+
+struct db_unit;
+
+struct plan_step {
+	struct str id, name, spec, tracking_run; /* spec: JSON */
+	struct list needs; /* struct str */
+	int state; /* enum step_state */
+	int64_t user_failures, infra_failures, attempts;
+	/* the newest attempt, "" when there is none */
+	struct str attempt_id, attempt_reason, attempt_message, worker_id;
+	int attempt_state; /* enum attempt_state */
+	int64_t attempt_started_at;
+};
+
+struct plan_run {
+	struct str id, project_id, pipeline, group;
+	int state; /* enum run_state */
+	int64_t version;
+	bool cancelling, blocked, finishing_work;
+	struct plan_step *steps;
+	size_t n;
+};
+
+struct plan;
+
+/* NULL in *ret_plan when nothing changes. `random` seeds the delays of retries. */
+int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct arena *a,
+	struct plan **ret_plan, struct err *e) MUST_CHECK;
+/* All statements of the plan; the guard on the run's version is the caller's. */
+void plan_add(struct db_unit *u, const struct plan *p, int64_t now);
+/* The state of the run after the plan. */
+int plan_run_state(const struct plan *p);
+
+#endif

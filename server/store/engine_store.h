@@ -1,0 +1,50 @@
+/* What the engine reads and writes of runs: set-based, so that a run of a thousand steps is a
+ * handful of statements. */
+#ifndef SERVER_STORE_ENGINE_STORE_H
+#define SERVER_STORE_ENGINE_STORE_H
+#include "lib/base/arena.h"
+#include "lib/db/row.h"
+
+/* Columns as in schema/queries/engine.sql. */
+void engine_store_run(struct db_unit *u, struct str run_id);
+void engine_store_steps(struct db_unit *u, struct str run_id);
+/* Fails the unit with SQLSTATE TM001 when the run is not at this version any more. */
+void engine_store_advance(struct db_unit *u, struct str run_id, int64_t version);
+
+struct step_updates {
+	struct str *ids, *states, *reasons, *messages;
+	int64_t *user_failures, *infra_failures, *started_at;
+	bool *no_start;
+	size_t n;
+};
+void step_updates_init(struct step_updates *s, size_t room, struct arena *a);
+void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
+
+struct queue_rows {
+	struct str *step_ids, *pools, *requests;
+	int64_t *priorities, *memory, *disk, *gpus, *not_before, *deadlines; /* INT64_MIN: none */
+	double *cpus;
+	size_t n;
+};
+void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a);
+void engine_store_queue(
+	struct db_unit *u, struct str run_id, struct str project_id, const struct queue_rows *q);
+void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t n);
+void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n);
+void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,
+	const struct str *statuses, size_t n, int64_t now_ms);
+void engine_store_update_run(
+	struct db_unit *u, struct str id, const char *state, struct str reason, struct str message);
+
+struct events {
+	struct str *types, *subjects, *parents, *data;
+	size_t n;
+};
+void events_init(struct events *e, size_t room, struct arena *a);
+void engine_store_events(struct db_unit *u, struct str project_id, const struct events *e);
+
+void engine_store_group_next(
+	struct db_unit *u, struct str project_id, struct str group); /* rows: id */
+void engine_store_sweep(struct db_unit *u, int64_t count); /* rows: id */
+
+#endif

@@ -1,0 +1,100 @@
+#include "server/store/run_store.h"
+
+#include "gen/sql.h"
+
+static struct db_arg optional(struct str s)
+{
+	return db_opt(s.n != 0, DB_TEXT(s));
+}
+
+static struct db_arg text(struct str s)
+{
+	return DB_TEXT(s.p != NULL ? s : STR(""));
+}
+
+void run_store_pipeline(struct db_unit *u, struct str project_id, struct str name)
+{
+	db_stmt(u, SQL_PIPELINE_FOR_LAUNCH, DB_TEXT(project_id), DB_TEXT(name));
+}
+
+void run_store_dataset(struct db_unit *u, struct str project_id, struct str name, int64_t number)
+{
+	db_stmt(u, SQL_LAUNCH_DATASET, DB_TEXT(project_id), DB_TEXT(name),
+		db_opt(number != 0, DB_INT(number)));
+}
+
+void run_store_model(struct db_unit *u, struct str project_id, struct str name, struct str alias)
+{
+	db_stmt(u, SQL_LAUNCH_MODEL, DB_TEXT(project_id), DB_TEXT(name), DB_TEXT(alias));
+}
+
+void run_store_add(struct db_unit *u, const struct run_row *r, const struct run_steps *s)
+{
+	if (r->group_policy != NULL && strcmp(r->group_policy, "refuse") == 0)
+		db_stmt(u, SQL_RUN_GROUP_REFUSE, DB_TEXT(r->project_id), DB_TEXT(r->group));
+	db_stmt(u, SQL_RUN_EXPERIMENT, DB_TEXT(r->project_id), DB_TEXT(r->pipeline));
+	db_stmt(u, SQL_RUN_EXPERIMENT_LOCATION, DB_TEXT(r->project_id), DB_TEXT(r->pipeline));
+	db_stmt(u, SQL_RUN_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id), optional(r->pipeline_id),
+		DB_TEXT(r->pipeline), DB_JSON(r->spec), DB_JSON(r->inputs), DB_JSON(r->labels),
+		text(r->repository), text(r->commit), DB_TEXTZ(r->trigger),
+		optional(r->trigger_key), optional(r->decision_id), optional(r->group),
+		DB_TEXTZ(r->group_policy), optional(r->created_by), DB_JSON(r->models));
+	db_stmt(u, SQL_STEP_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id), DB_TEXTS(s->ids, s->n),
+		DB_TEXTS(s->names, s->n), DB_JSONS(s->needs, s->n), DB_JSONS(s->specs, s->n),
+		DB_TEXTS(s->tracking_runs, s->n));
+	db_stmt(u, SQL_STEP_TRACKING_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id),
+		DB_TEXT(r->pipeline), DB_TEXTS(s->tracking_runs, s->n), DB_TEXTS(s->ids, s->n),
+		DB_TEXTS(s->names, s->n), DB_INT(r->now / 1000));
+}
+
+void run_store_add_datasets(struct db_unit *u, struct str run_id, const struct str *names,
+	const struct str *version_ids, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_RUN_DATASET_INSERT, DB_TEXT(run_id), DB_TEXTS(names, n),
+			DB_TEXTS(version_ids, n));
+}
+
+void run_store_group_cancel(
+	struct db_unit *u, struct str project_id, struct str group, struct str except_id)
+{
+	db_stmt(u, SQL_RUN_GROUP_CANCEL, DB_TEXT(project_id), DB_TEXT(group), DB_TEXT(except_id));
+}
+
+void run_store_get(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_RUN_GET, DB_TEXT(id));
+}
+
+void run_store_list(struct db_unit *u, struct str project_id, const struct run_query *q,
+	struct str before, int64_t count)
+{
+	db_stmt(u, SQL_RUN_LIST, DB_TEXT(project_id), optional(q->pipeline),
+		DB_TEXTZ(q->has_state ? run_state_names[q->state] : NULL), DB_TEXT(before),
+		DB_INT(count));
+}
+
+void run_store_cancel(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_RUN_CANCEL, DB_TEXT(id));
+}
+
+void run_store_delete(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_RUN_DELETE, DB_TEXT(id));
+}
+
+void step_store_list(struct db_unit *u, struct str run_id, struct str after, int64_t count)
+{
+	db_stmt(u, SQL_STEP_LIST, DB_TEXT(run_id), DB_TEXT(after), DB_INT(count));
+}
+
+void step_store_get(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_STEP_GET, DB_TEXT(id));
+}
+
+void attempt_store_list(struct db_unit *u, struct str step_id, struct str after, int64_t count)
+{
+	db_stmt(u, SQL_ATTEMPT_LIST, DB_TEXT(step_id), DB_TEXT(after), DB_INT(count));
+}
