@@ -663,6 +663,15 @@ CREATE TABLE retraining (
 	opened_at   timestamptz NOT NULL DEFAULT now()
 );
 
+-- ---- durations ------------------------------------------------------------------------------------------------------
+
+-- Microseconds of a span as users write it ("30m", "1d12h"); a month counts 30 days here.
+CREATE FUNCTION span_us(span text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+	SELECT sum(m[1]::bigint * CASE m[2] WHEN 's' THEN 1 WHEN 'm' THEN 60 WHEN 'h' THEN 3600 WHEN 'd' THEN 86400
+		WHEN 'w' THEN 604800 WHEN 'mo' THEN 2592000 WHEN 'q' THEN 7776000 WHEN 'y' THEN 31536000 END * 1000000)::bigint
+	FROM regexp_matches(span, '([0-9]+)(mo|s|m|h|d|w|q|y)', 'g') AS m
+$$;
+
 -- ---- concurrency groups -------------------------------------------------------------------------------------------
 
 -- policy refuse: fails with TM002 when a run of the group is open; holds the group until the end of the transaction.

@@ -16,6 +16,7 @@
 #include "lib/vcs/url.h"
 #include "lib/vcs/vcs.h"
 #include "server/app.h"
+#include "server/sched/plan.h"
 #include "server/sched/progress.h"
 #include "server/sched/spec.h"
 #include "server/store/constraint.h"
@@ -38,6 +39,8 @@ struct flow {
 	struct str *dataset_names, *dataset_ids; /* pinned */
 	size_t datasets_n;
 	struct run_steps steps;
+	struct plan_run plan_run;
+	struct plan *plan; /* the first look at the run; NULL: left to progress_run */
 };
 
 struct launcher {
@@ -357,6 +360,34 @@ static void make_steps(struct flow *f)
 		steps->n };
 }
 
+/* What can be queued at once is queued in the same commit; a run that its group may hold back is
+ * looked at afterwards. */
+static int make_plan(struct flow *f)
+{
+	const struct list *specs = &f->file.spec.steps;
+	struct plan_run *run = &f->plan_run;
+	uint64_t random;
+
+	if (f->file.spec.has_concurrency)
+		return 0;
+	*run = (struct plan_run){ .id = f->run_id,
+		.project_id = f->in->project_id,
+		.n = specs->n,
+		.version = 1,
+		.pipeline = f->file.metadata.name,
+		.state = RUN_QUEUED };
+	run->steps = arena_array_of(f->arena, struct plan_step, specs->n);
+	for (size_t i = 0; i < specs->n; i++)
+		run->steps[i] = (struct plan_step){ .id = f->steps.ids[i],
+			.name = f->steps.names[i],
+			.spec = f->steps.specs[i],
+			.tracking_run = f->steps.tracking_runs[i],
+			.needs = list_at(specs, struct step_spec, i)->needs,
+			.state = STEP_WAITING };
+	id_random(&random, sizeof random);
+	return plan_make(run, clock_now(f->app->clock), random, f->arena, &f->plan, &f->err);
+}
+
 static void launch_write(struct flow *f)
 {
 	struct err e;
@@ -368,6 +399,10 @@ static void launch_write(struct flow *f)
 	f->inputs_json = spec_inputs_json(&f->file.spec, &f->scope, f->arena);
 	f->spec_json = encode(f, pipeline_spec_fields, &f->file.spec);
 	make_steps(f);
+	if (make_plan(f) < 0) {
+		launch_fail(f);
+		return;
+	}
 	if (db_group_add(f->app->launcher->group, f, LAUNCH_BYTES + 2 * f->spec_json.n, &e) < 0) {
 		f->err = e;
 		launch_fail(f);
@@ -417,6 +452,8 @@ static void launcher_build(void *arg, struct db_unit *u, void *const *items, siz
 					   .type = "run.created",
 					   .subject = f->run_id,
 					   .actor = row.created_by });
+		if (f->plan != NULL)
+			plan_add(u, f->plan, clock_now(f->app->clock));
 		if (f->in->add != NULL)
 			f->in->add(f->in->add_arg, u, f->run_id);
 	}
@@ -431,7 +468,8 @@ static void launcher_done(
 	(void)arg, (void)row;
 	if (e->code == ERR_OK) {
 		app_changed(f->app);
-		progress_run(f->app, f->run_id);
+		if (f->plan == NULL)
+			progress_run(f->app, f->run_id);
 	} else if (rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM002") == 0) {
 		(void)err_set(&said, ERR_CONFLICT, "a run of the concurrency group is open");
 	} else {

@@ -1,0 +1,95 @@
+-- name: lease_acquire :one
+-- params: role text, holder text
+INSERT INTO leader (role, holder, epoch, expires_at) VALUES ($1, $2, 1, clock_timestamp() + interval '5 seconds')
+ON CONFLICT (role) DO UPDATE SET holder = $2, epoch = leader.epoch + 1, expires_at = clock_timestamp() + interval '5 seconds'
+	WHERE leader.expires_at < clock_timestamp()
+RETURNING epoch;
+
+-- name: lease_renew :one
+-- params: role text, holder text, epoch bigint
+UPDATE leader SET expires_at = clock_timestamp() + interval '5 seconds'
+WHERE role = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch;
+
+-- name: lease_release :exec
+-- params: role text, holder text, epoch bigint
+UPDATE leader SET expires_at = clock_timestamp() WHERE role = $1 AND holder = $2 AND epoch = $3;
+
+-- name: sched_queue_all :many
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline FROM queue;
+
+-- name: sched_queue_some :many
+-- params: step_ids text[]
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline FROM queue
+WHERE step_id = ANY ($1);
+
+-- name: sched_workers :many
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, s.seen_at
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.state <> 'disabled';
+
+-- name: sched_worker :one
+-- params: id text
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, s.seen_at
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND w.state <> 'disabled';
+
+-- name: sched_attempts :many
+SELECT id, worker_id, project_id, cpus, memory, devices FROM attempt
+WHERE state IN ('assigned', 'preparing', 'running', 'finishing');
+
+-- The leader hands steps out: each is taken from the queue once, by whoever still leads.
+-- name: sched_assign :many
+-- params: holder text, epoch bigint, step_ids text[], attempt_ids text[], worker_ids text[], runtimes text[], devices jsonb[], token_ids text[], token_macs bytea[]
+WITH lead AS (
+	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
+), asked AS (
+	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[])
+		AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac)
+), taken AS (
+	DELETE FROM queue q USING asked a WHERE q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
+	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, a.attempt_id, a.worker_id, a.runtime, a.devices,
+		a.token_id, a.token_mac
+), moved AS (
+	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
+	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec
+), made AS (
+	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, lost_after)
+	SELECT t.attempt_id, t.step_id, t.run_id, t.project_id, m.attempts, nextval('attempt_epoch'), t.worker_id, t.runtime,
+		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory,
+		CASE WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
+			ELSE span_us(m.spec #>> '{on_lost,lost_after}') END
+	FROM taken t JOIN moved m ON m.id = t.step_id
+	RETURNING id, step_id, run_id, project_id, epoch, worker_id
+), tokened AS (
+	INSERT INTO token (id, kind, mac, name, project_id, attempt_id, epoch, expires_at)
+	SELECT t.token_id, 'jb', t.token_mac, 'job', t.project_id, t.attempt_id, m.epoch, now() + interval '400 days'
+	FROM taken t JOIN made m ON m.id = t.attempt_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT m.project_id, 'step.assigned', m.step_id, m.run_id,
+		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.id) FROM made m
+)
+SELECT step_id, id AS attempt_id, worker_id FROM made;
+
+-- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
+-- name: sched_lose :many
+-- params: holder text, epoch bigint, leader_since timestamptz
+UPDATE attempt a SET state = 'lost', reason = 'worker_lost', ended_at = now(),
+	message = 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
+FROM worker_seen s
+WHERE s.worker_id = a.worker_id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
+	AND greatest(s.seen_at, a.created_at, $3) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
+	AND EXISTS (SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2)
+RETURNING a.id, a.run_id, a.worker_id, a.step_id, a.project_id;
+
+-- How many workers that hold attempts are silent, of how many: many at once are rather our own fault.
+-- name: sched_silent :one
+-- params: silent_for_us bigint
+SELECT count(*) FILTER (WHERE s.seen_at < clock_timestamp() - make_interval(secs => $1 / 1000000.0)) AS silent, count(*) AS workers
+FROM worker_seen s WHERE EXISTS (SELECT 1 FROM attempt a WHERE a.worker_id = s.worker_id
+	AND a.state IN ('assigned', 'preparing', 'running', 'finishing'));
+
+-- name: sched_queue_timeout :many
+WITH late AS (DELETE FROM queue WHERE deadline < now() RETURNING step_id, run_id)
+UPDATE step s SET state = 'failed', reason = 'queue_timeout', message = 'No worker took the step in time', ended_at = now(),
+	version = s.version + 1
+FROM late q WHERE s.id = q.step_id
+RETURNING s.id, q.run_id, s.project_id;
