@@ -14,7 +14,8 @@ struct app {
 	struct db_notify *notify;
 	struct http_server *http;
 	struct static_files *ui;
-	struct auth *auth; /* rest/auth.h: pepper and token cache */
+	struct pepper *pepper; /* store/credential.h */
+	struct auth *auth; /* rest/auth.h: token cache */
 	struct blobs *blobs; /* blob/blob.h */
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
 	struct launcher *launcher; /* sched/launch.h */

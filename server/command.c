@@ -9,8 +9,8 @@
 #include "lib/loop/loop.h"
 #include "server/app.h"
 #include "server/assets.h"
-#include "server/rest/auth.h"
 #include "server/store/auth_store.h"
+#include "server/store/credential.h"
 
 #include "gen/sql.h"
 
@@ -75,8 +75,8 @@ static int local_open(struct local *l, const struct settings *conf, struct err *
 	*l = (struct local){ .app = { .conf = *conf, .clock = &clock_real } };
 	if (command_migrate(conf, e) < 0)
 		return -1;
-	l->app.auth = auth_new(&l->app, e);
-	if (l->app.auth == NULL)
+	l->app.pepper = pepper_open(conf->data_dir.p, e);
+	if (l->app.pepper == NULL)
 		return -1;
 	l->app.loop = loop_new();
 	l->app.db = db_new(l->app.loop, &(struct db_conf){ .conninfo = conf->database_url.p,
@@ -94,14 +94,14 @@ static void local_close(struct local *l)
 		loop_step(l->app.loop, false);
 		loop_free(l->app.loop);
 	}
-	auth_free(l->app.auth);
+	pepper_free(l->app.pepper);
 	arena_drop(l->arena);
 }
 
 static int print_token(
 	struct local *l, enum credential_kind kind, struct str name, struct str data, struct err *e)
 {
-	struct credential_row row = auth_mint(l->app.auth, kind, l->arena);
+	struct credential_row row = credential_mint(l->app.pepper, kind, l->arena);
 	struct db_unit *u = db_unit(l->app.db, l->arena);
 	int64_t ignored;
 

@@ -19,6 +19,7 @@
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
 #include "server/sched/blob_gc.h"
+#include "server/store/credential.h"
 
 #include "gen/sql.h"
 
@@ -193,9 +194,10 @@ static int server_open(struct server *s, struct err *e)
 
 	if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 || command_migrate(&app->conf, e) < 0)
 		return -1;
-	app->auth = auth_new(app, e);
-	if (app->auth == NULL)
+	app->pepper = pepper_open(app->conf.data_dir.p, e);
+	if (app->pepper == NULL)
 		return -1;
+	app->auth = auth_new(app);
 	(void)id_new(app->instance, "srv", app->clock);
 	app->loop = loop_new();
 	app->started_at = clock_now(app->clock);
@@ -253,6 +255,7 @@ static void server_close(struct server *s)
 	rest_free(s->rest);
 	static_files_free(app->ui);
 	auth_free(app->auth);
+	pepper_free(app->pepper);
 }
 
 static int command_serve(struct server *s, struct err *e)

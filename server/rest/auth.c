@@ -9,14 +9,9 @@
 #include "lib/loop/loop.h"
 #include "server/app.h"
 #include "server/store/auth_store.h"
+#include "server/store/credential.h"
 
-enum {
-	PEPPER = 32,
-	CACHE_MAX = 20000,
-	CACHE_US = 5 * 1000000,
-	COOKIE_BYTES = 32,
-	ENTRY_ARENA = 65536
-};
+enum { CACHE_MAX = 20000, CACHE_US = 5 * 1000000, COOKIE_BYTES = 32, ENTRY_ARENA = 65536 };
 
 static const char cookie_name[] = "tidemill_session";
 
@@ -31,7 +26,6 @@ struct entry {
 
 struct auth {
 	struct app *app;
-	unsigned char pepper[PEPPER];
 	struct map *cache; /* token id -> struct entry */
 };
 
@@ -47,44 +41,19 @@ struct check {
 	const char *peer;
 };
 
-static struct str pepper_of(const struct auth *a)
-{
-	return (struct str){ (const char *)a->pepper, PEPPER };
-}
-
 static void entry_free(struct entry *en)
 {
 	if (en != NULL)
 		arena_drop(en->arena);
 }
 
-struct auth *auth_new(struct app *app, struct err *e)
+struct auth *auth_new(struct app *app)
 {
 	struct auth *a = mem_new_of(struct auth);
-	char path[512];
-	struct buf b;
 
 	a->app = app;
-	buf_init(&b, PEPPER);
-	(void)str_print(path, sizeof path, "%s/secret.key", app->conf.data_dir.p);
-	if (fs_read(path, &b, e) < 0 && e->code == ERR_NOT_FOUND) {
-		id_random(a->pepper, PEPPER);
-		if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 ||
-			fs_write_atomic(path, pepper_of(a), 0600, e) < 0)
-			goto fail;
-	} else if (b.n == PEPPER) {
-		memcpy(a->pepper, b.p, PEPPER);
-	} else {
-		(void)err_set(e, ERR_CORRUPT, "%s must hold %d bytes", path, PEPPER);
-		goto fail;
-	}
-	buf_done(&b);
 	a->cache = map_new();
 	return a;
-fail:
-	buf_done(&b);
-	mem_free(a);
-	return NULL;
 }
 
 static void cache_clear(struct auth *a)
@@ -103,7 +72,6 @@ void auth_free(struct auth *a)
 	if (a == NULL)
 		return;
 	cache_clear(a);
-	mem_wipe(a->pepper, PEPPER);
 	mem_free(a);
 }
 
@@ -124,9 +92,8 @@ static void refuse(const struct check *c, const char *why)
 static void finish(struct check *c, const struct entry *en)
 {
 	static const struct err ok = { .code = ERR_OK };
-	static const unsigned char nothing[HMAC_SIZE];
-	bool right = !c->has_token || token_text_verify(&c->token, pepper_of(c->auth),
-					      en != NULL ? en->mac : nothing);
+	bool right = !c->has_token || credential_verify(c->auth->app->pepper, &c->token,
+					      en != NULL ? en->mac : NULL);
 
 	token_text_wipe(&c->token);
 	if (en == NULL || !right || !en->alive ||
@@ -294,18 +261,6 @@ static struct str cookie_value(const struct http_req *q)
 	return STR_NONE;
 }
 
-static struct str keyed(struct auth *a, const char *purpose, struct str text, struct arena *arena)
-{
-	struct hmac *h = hmac_new(pepper_of(a));
-	unsigned char *out = arena_alloc(arena, HMAC_SIZE);
-
-	hmac_add(h, str_c(purpose));
-	hmac_add(h, text);
-	hmac_end(h, out);
-	hmac_free(h);
-	return (struct str){ (const char *)out, HMAC_SIZE };
-}
-
 static struct str hex(struct str bytes, struct arena *arena)
 {
 	char *out = arena_alloc(arena, 2 * bytes.n + 1);
@@ -319,7 +274,9 @@ struct str auth_session_mac(struct auth *a, const struct http_req *q, struct are
 {
 	struct str cookie = cookie_value(q);
 
-	return cookie.n == 2 * COOKIE_BYTES ? keyed(a, "session:", cookie, arena) : STR_NONE;
+	return cookie.n == 2 * COOKIE_BYTES
+		       ? credential_keyed(a->app->pepper, "session:", cookie, arena)
+		       : STR_NONE;
 }
 
 struct session_row auth_session_new(struct auth *a, struct arena *arena)
@@ -328,8 +285,9 @@ struct session_row auth_session_new(struct auth *a, struct arena *arena)
 
 	id_random(random, sizeof random);
 	struct str cookie = hex((struct str){ (const char *)random, sizeof random }, arena);
-	return (struct session_row){ cookie, keyed(a, "session:", cookie, arena),
-		hex(keyed(a, "csrf:", cookie, arena), arena) };
+	return (struct session_row){ cookie,
+		credential_keyed(a->app->pepper, "session:", cookie, arena),
+		hex(credential_keyed(a->app->pepper, "csrf:", cookie, arena), arena) };
 }
 
 static bool is_safe(struct str method)
@@ -341,7 +299,8 @@ static bool is_safe(struct str method)
 static bool same_site(struct auth *a, const struct http_req *q, struct arena *arena)
 {
 	struct str site = http_header(q, "Sec-Fetch-Site"), given = http_header(q, "X-CSRF");
-	struct str want = hex(keyed(a, "csrf:", cookie_value(q), arena), arena);
+	struct str want =
+		hex(credential_keyed(a->app->pepper, "csrf:", cookie_value(q), arena), arena);
 
 	return (site.p == NULL || str_is(site, "same-origin")) && hmac_equal(given, want);
 }
@@ -380,19 +339,4 @@ void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg)
 		return;
 	}
 	look_up_session(c);
-}
-
-struct credential_row auth_mint(struct auth *a, enum credential_kind kind, struct arena *arena)
-{
-	struct token_text t = token_text_make(credential_kind_names[kind]);
-	char text[TOKEN_TEXT_MAX];
-	unsigned char *mac = arena_alloc(arena, HMAC_SIZE);
-
-	token_text_mac(&t, pepper_of(a), mac);
-	struct credential_row row = { arena_str(arena, str_c(t.id)),
-		str_c(credential_kind_names[kind]), { (const char *)mac, HMAC_SIZE },
-		arena_str(arena, str_c(token_text_format(text, &t))) };
-	token_text_wipe(&t);
-	mem_wipe(text, sizeof text);
-	return row;
 }

@@ -26,8 +26,7 @@ struct caller {
 	bool session; /* came by cookie */
 };
 
-/* Reads the pepper, or makes it on first use. */
-struct auth *auth_new(struct app *app, struct err *e) MUST_CHECK;
+struct auth *auth_new(struct app *app) __attribute__((returns_nonnull));
 void auth_free(struct auth *a);
 
 /* Looks the request's credential up; the callback runs once, from the loop or at once when it is
@@ -35,11 +34,6 @@ void auth_free(struct auth *a);
 typedef void auth_cb(void *arg, const struct caller *who, const struct err *e);
 void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg);
 
-/* A new credential: its text for the user, its row for the store. */
-struct credential_row {
-	struct str id, kind, mac, text;
-};
-struct credential_row auth_mint(struct auth *a, enum credential_kind kind, struct arena *arena);
 /* Forgets what is cached of a token (revoked, used up). */
 void auth_forget(struct auth *a, struct str token_id);
 

@@ -1,6 +1,7 @@
 /* Bootstrap, sessions, tokens and principals. A secret is in the answer to its creation only. */
 #include "server/rest/handlers.h"
 #include "server/store/auth_store.h"
+#include "server/store/credential.h"
 #include "server/store/event_store.h"
 
 enum { SESSION_HOURS = 24 };
@@ -64,8 +65,8 @@ static void token_on_inserted(struct call *c, const struct db_rows *rows)
 
 static void token_insert(struct call *c, const struct credential_new *in, struct str principal_id)
 {
-	struct credential_row row =
-		auth_mint(c->app->auth, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
+	struct credential_row row = credential_mint(
+		c->app->pepper, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
 	struct db_unit *u = call_unit(c);
 
@@ -184,7 +185,7 @@ static void bootstrap_on_used(struct call *c, const struct db_rows *rows)
 
 	auth_forget(c->app->auth, c->who.token_id);
 	auth_store_principal_add(u, id, STR("admin"), true);
-	struct credential_row row = auth_mint(c->app->auth, CREDENTIAL_PAT, c->arena);
+	struct credential_row row = credential_mint(c->app->pepper, CREDENTIAL_PAT, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
 	m->text = row.text;
 	c->state = m;

@@ -1,0 +1,67 @@
+#include "server/store/sched_store.h"
+
+#include "gen/sql.h"
+
+void sched_store_acquire(struct db_unit *u, const char *role, const char *holder)
+{
+	db_stmt(u, SQL_LEASE_ACQUIRE, DB_TEXTZ(role), DB_TEXTZ(holder));
+}
+
+void sched_store_renew(struct db_unit *u, const char *role, const char *holder, int64_t epoch)
+{
+	db_stmt(u, SQL_LEASE_RENEW, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(epoch));
+}
+
+void sched_store_release(struct db_unit *u, const char *role, const char *holder, int64_t epoch)
+{
+	db_stmt(u, SQL_LEASE_RELEASE, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(epoch));
+}
+
+void sched_store_queue_all(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_QUEUE_ALL, NULL, 0);
+}
+
+void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_t n)
+{
+	db_stmt(u, SQL_SCHED_QUEUE_SOME, DB_TEXTS(step_ids, n));
+}
+
+void sched_store_workers(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_WORKERS, NULL, 0);
+}
+
+void sched_store_worker(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_SCHED_WORKER, DB_TEXT(id));
+}
+
+void sched_store_attempts(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_ATTEMPTS, NULL, 0);
+}
+
+void sched_store_assign(
+	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *r)
+{
+	db_stmt(u, SQL_SCHED_ASSIGN, DB_TEXTZ(holder), DB_INT(epoch), DB_TEXTS(r->step_ids, r->n),
+		DB_TEXTS(r->attempt_ids, r->n), DB_TEXTS(r->worker_ids, r->n),
+		DB_TEXTS(r->runtimes, r->n), DB_JSONS(r->devices, r->n),
+		DB_TEXTS(r->token_ids, r->n), DB_BLOBS(r->token_macs, r->n));
+}
+
+void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since)
+{
+	db_stmt(u, SQL_SCHED_LOSE, DB_TEXTZ(holder), DB_INT(epoch), DB_TIME(leader_since));
+}
+
+void sched_store_silent(struct db_unit *u, int64_t silent_for_us)
+{
+	db_stmt(u, SQL_SCHED_SILENT, DB_INT(silent_for_us));
+}
+
+void sched_store_queue_timeout(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_QUEUE_TIMEOUT, NULL, 0);
+}
