@@ -20,7 +20,8 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { ARENA_BLOCK = 4000, ARENA_REDZONE = 16, ARENA_ALIGN = 16 };
+/* Blocks grow, so that an arena of a few strings costs little. */
+enum { ARENA_BLOCK_FIRST = 240, ARENA_BLOCK = 8000, ARENA_REDZONE = 16, ARENA_ALIGN = 16 };
 
 struct block {
 	struct block *next;
@@ -75,7 +76,12 @@ void arena_drop(struct arena *a)
 
 static struct block *block_add(struct arena *a, size_t n)
 {
-	size_t cap = n > ARENA_BLOCK ? n : ARENA_BLOCK;
+	size_t cap = a->blocks == NULL ? ARENA_BLOCK_FIRST : 2 * a->blocks->cap;
+
+	if (cap > ARENA_BLOCK)
+		cap = ARENA_BLOCK;
+	if (cap < n)
+		cap = n;
 	struct block *b = mem_new(1, sizeof *b + cap);
 
 	b->next = a->blocks;

@@ -1,0 +1,207 @@
+#include "server/sched/fleet.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/json/json_read.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/timer.h"
+#include "server/app.h"
+#include "server/sched/hub.h"
+#include "server/store/auth_store.h"
+#include "server/store/worker_store.h"
+
+enum { FLUSH_MS = 2000, FLUSH_ARENA = 8 << 20 };
+
+struct fleet_wait {
+	struct fleet *fleet;
+	struct host *host;
+	struct loop_timer timer;
+	fleet_cb *cb;
+	void *arg;
+};
+
+/* A worker that has been heard of by this server. */
+struct host {
+	char *id;
+	int64_t seen_at;
+	bool dirty; /* seen since the last flush */
+	struct fleet_wait *wait;
+};
+
+struct fleet {
+	struct app *app;
+	struct map *hosts;
+	struct loop_timer flush;
+	struct hub_listener *listener;
+	size_t parked;
+};
+
+static void fleet_on_flush(void *arg);
+static void fleet_on_event(void *arg, const struct event *ev, struct str project_id);
+
+struct fleet *fleet_new(struct app *app)
+{
+	struct fleet *f = mem_new_of(struct fleet);
+
+	f->app = app;
+	f->hosts = map_new();
+	f->listener = hub_listen(app->hub, fleet_on_event, f);
+	loop_timer_init(&f->flush, app->loop, fleet_on_flush, f);
+	loop_timer_every(&f->flush, FLUSH_MS);
+	return f;
+}
+
+static void host_free(struct host *h)
+{
+	mem_free(h->id);
+	mem_free(h);
+}
+
+void fleet_free(struct fleet *f)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	if (f == NULL)
+		return;
+	fleet_on_flush(f);
+	loop_timer_cancel(&f->flush);
+	hub_unlisten(f->listener);
+	while (map_next(f->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		if (h->wait != NULL)
+			fleet_unpark(h->wait);
+		host_free(h);
+	}
+	map_free(f->hosts);
+	mem_free(f);
+}
+
+static struct host *host_of(struct fleet *f, struct str id)
+{
+	struct host *h = map_get(f->hosts, id);
+
+	if (h == NULL) {
+		h = mem_new_of(struct host);
+		h->id = mem_dupn(id.p, id.n);
+		(void)map_put(f->hosts, id, h);
+	}
+	return h;
+}
+
+void fleet_seen(struct fleet *f, struct str worker_id)
+{
+	struct host *h = host_of(f, worker_id);
+
+	h->seen_at = clock_now(f->app->clock);
+	h->dirty = true;
+}
+
+int64_t fleet_seen_at(const struct fleet *f, struct str worker_id)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h != NULL ? h->seen_at : 0;
+}
+
+/* A worker with a parked request is there for as long as the connection is. */
+static void fleet_on_flush(void *arg)
+{
+	struct fleet *f = arg;
+	struct arena *a = arena_new(FLUSH_ARENA);
+	size_t n = 0, at = 0, room = map_count(f->hosts);
+	struct str *ids = arena_array_of(a, struct str, room + 1), key;
+	int64_t *times = arena_array_of(a, int64_t, room + 1), now = clock_now(f->app->clock);
+	void *value;
+
+	while (map_next(f->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		if (h->wait != NULL)
+			h->seen_at = now;
+		if (!h->dirty && h->wait == NULL)
+			continue;
+		ids[n] = key;
+		times[n++] = h->seen_at;
+		h->dirty = false;
+	}
+	if (n != 0) {
+		struct db_unit *u = db_unit(f->app->db, NULL);
+		worker_store_seen(u, ids, times, n);
+		db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+	}
+	arena_drop(a);
+}
+
+static void wait_fire(struct fleet_wait *w)
+{
+	fleet_cb *cb = w->cb;
+	void *arg = w->arg;
+
+	fleet_unpark(w);
+	cb(arg);
+}
+
+static void wait_on_timer(void *arg)
+{
+	wait_fire(arg);
+}
+
+struct fleet_wait *fleet_park(
+	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg)
+{
+	struct host *h = host_of(f, worker_id);
+	struct fleet_wait *w = mem_new_of(struct fleet_wait);
+
+	if (h->wait != NULL)
+		wait_fire(h->wait);
+	*w = (struct fleet_wait){ .fleet = f, .host = h, .cb = cb, .arg = arg };
+	loop_timer_init(&w->timer, f->app->loop, wait_on_timer, w);
+	loop_timer_set(&w->timer, ms);
+	h->wait = w;
+	f->parked++;
+	return w;
+}
+
+void fleet_unpark(struct fleet_wait *w)
+{
+	loop_timer_cancel(&w->timer);
+	w->host->wait = NULL;
+	w->fleet->parked--;
+	mem_free(w);
+}
+
+/* By the timer, so that the callback never runs inside the waker. */
+void fleet_wake(struct fleet *f, struct str worker_id)
+{
+	struct host *h = map_get(f->hosts, worker_id);
+
+	if (h != NULL && h->wait != NULL)
+		loop_timer_set(&h->wait->timer, 0);
+}
+
+size_t fleet_parked(const struct fleet *f)
+{
+	return f->parked;
+}
+
+/* Assignments and cancellations by other servers, and operators' words. */
+static void fleet_on_event(void *arg, const struct event *ev, struct str project_id)
+{
+	struct fleet *f = arg;
+	struct jsn_doc *doc;
+	struct err e;
+
+	(void)project_id;
+	if (str_starts(ev->type, STR("worker."))) {
+		fleet_wake(f, ev->subject);
+		return;
+	}
+	if (!str_is(ev->type, "step.assigned") && !str_is(ev->type, "attempt.cancel_requested") &&
+		!str_is(ev->type, "attempt.stored"))
+		return;
+	if (jsn_parse(ev->data, &doc, &e) < 0)
+		return;
+	fleet_wake(f, jsn_get_str(jsn_get(jsn_root(doc), "worker_id")));
+	jsn_doc_free(doc);
+}

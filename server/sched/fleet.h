@@ -1,0 +1,32 @@
+/*
+ * The workers as this server meets them: which of them has a request parked here, and when each was
+ * last heard of. Sightings are kept in memory and flushed in batches. A parked request is woken
+ * when something about its worker has changed; the waker does not say what, the sync looks for
+ * itself.
+ */
+#ifndef SERVER_SCHED_FLEET_H
+#define SERVER_SCHED_FLEET_H
+#include "lib/base/str.h"
+
+struct app;
+struct fleet;
+struct fleet_wait;
+
+typedef void fleet_cb(void *arg);
+
+struct fleet *fleet_new(struct app *app);
+void fleet_free(struct fleet *f); /* wakes all that is parked; NULL is fine */
+
+/* The worker was heard of now. */
+void fleet_seen(struct fleet *f, struct str worker_id);
+/* When this server last heard of it (wall time), 0: never. */
+int64_t fleet_seen_at(const struct fleet *f, struct str worker_id);
+/* Parks: cb runs once, in a later turn, on a wake or after ms. One parked request per worker: a
+ * second one wakes the first. */
+struct fleet_wait *fleet_park(
+	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg);
+void fleet_unpark(struct fleet_wait *w); /* without a callback; the client has gone */
+void fleet_wake(struct fleet *f, struct str worker_id);
+size_t fleet_parked(const struct fleet *f);
+
+#endif

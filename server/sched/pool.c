@@ -1,0 +1,463 @@
+#include "server/sched/pool.h"
+
+#include "api/pipeline.h"
+#include "api/worker.h"
+#include "lib/base/log.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/json/json_read.h"
+
+#include <stdlib.h>
+
+enum { OBJECT_ARENA = 1 << 20, SNAPSHOT_STEPS_MAX = 20000 };
+
+struct waiting {
+	struct arena *arena;
+	struct place_step step; /* project: filled in for each snapshot */
+	struct str project_id;
+	int64_t not_before;
+};
+
+struct host {
+	struct arena *arena;
+	struct place_worker worker;
+	int64_t seen_at;
+	double cpus_used;
+	uint64_t memory_used;
+};
+
+struct holding {
+	struct arena *arena;
+	struct str worker_id, project_id;
+	double cpus;
+	uint64_t memory;
+	struct list devices; /* struct str */
+};
+
+struct pool {
+	struct map *steps, *hosts, *attempts; /* by id */
+};
+
+struct pool *pool_new(void)
+{
+	struct pool *p = mem_new_of(struct pool);
+
+	*p = (struct pool){ map_new(), map_new(), map_new() };
+	return p;
+}
+
+/* Every object begins with its arena, which also holds the object. */
+static void object_free(void *object)
+{
+	if (object != NULL)
+		arena_drop(*(struct arena **)object);
+}
+
+static void clear(struct map **m)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(*m, &at, &key, &value))
+		object_free(value);
+	map_free(*m);
+	*m = map_new();
+}
+
+void pool_free(struct pool *p)
+{
+	if (p == NULL)
+		return;
+	struct map **all[] = { &p->steps, &p->hosts, &p->attempts };
+	for (size_t i = 0; i < 3; i++) {
+		clear(all[i]);
+		map_free(*all[i]);
+	}
+	mem_free(p);
+}
+
+static struct str text(struct arena *a, const struct db_rows *r, size_t i, const char *column)
+{
+	return arena_str(a, db_str(r, i, db_col(r, column)));
+}
+
+/* ---- steps ---- */
+
+static struct place_label *labels_of(const struct jsn *object, struct arena *a, uint32_t *ret_n)
+{
+	size_t n = jsn_type(object) == JSN_OBJ ? jsn_count(object) : 0;
+	struct place_label *out = arena_array_of(a, struct place_label, n + 1);
+
+	if (n > PLACE_LABELS_MAX)
+		n = PLACE_LABELS_MAX;
+	for (size_t i = 0; i < n; i++) {
+		const struct jsn *v = jsn_at(object, i);
+		out[i] = (struct place_label){ arena_str(a, jsn_name(v)),
+			arena_str(a, jsn_get_str(v)) };
+	}
+	*ret_n = (uint32_t)n;
+	return out;
+}
+
+static int gpus_of(const struct jsn *v, struct arena *a, struct gpus_want *want, struct err *e)
+{
+	struct gpu_request g;
+
+	*want = (struct gpus_want){ 0 };
+	if (jsn_type(v) == JSN_NULL)
+		return 0;
+	if (jsn_type(v) == JSN_STR)
+		return gpus_parse(jsn_get_str(v), a, want, e);
+	if (jsn_type(v) == JSN_INT)
+		return gpus_parse(
+			arena_printf(a, "%lld", (long long)jsn_get_int(v, 0)), a, want, e);
+	if (jsn_decode(v, gpu_request_fields, FIELD_STRICT, a, &g, e) < 0)
+		return -1;
+	*want = (struct gpus_want){
+		.count = (uint32_t)g.count, .models = g.model.items, .models_n = g.model.n
+	};
+	return g.memory.n != 0
+		       ? gpus_parse_memory(g.memory, &want->memory_min, &want->memory_max, e)
+		       : 0;
+}
+
+static int read_request(struct waiting *w, struct str json, struct err *e)
+{
+	struct jsn_doc *doc;
+
+	if (jsn_parse(json, &doc, e) < 0)
+		return -1;
+	const struct jsn *root = jsn_root(doc), *runtimes = jsn_get(root, "runtimes");
+	struct place_step *s = &w->step;
+	for (size_t i = 0; i < jsn_count(runtimes) && s->runtimes_n < PLACE_RUNTIMES_MAX; i++)
+		s->runtimes[s->runtimes_n++] = (uint8_t)jsn_get_int(jsn_at(runtimes, i), 0);
+	s->requires = labels_of(jsn_get(root, "requires"), w->arena, &s->requires_n);
+	s->avoids = labels_of(jsn_get(root, "avoids"), w->arena, &s->avoids_n);
+	int rc = gpus_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
+	jsn_doc_free(doc);
+	return rc;
+}
+
+static void add_step(struct pool *p, const struct db_rows *r, size_t i)
+{
+	struct arena *a = arena_new(OBJECT_ARENA);
+	struct waiting *w = arena_new_of(a, struct waiting);
+	struct err e;
+
+	w->arena = a;
+	w->project_id = text(a, r, i, "project_id");
+	w->not_before = db_time(r, i, db_col(r, "not_before"));
+	w->step = (struct place_step){ .id = text(a, r, i, "step_id"),
+		.priority = (int32_t)db_int(r, i, db_col(r, "priority")),
+		.queued_at = db_time(r, i, db_col(r, "queued_at")),
+		.cpus = db_real(r, i, db_col(r, "cpus")),
+		.memory = (uint64_t)db_int(r, i, db_col(r, "memory")),
+		.disk = (uint64_t)db_int(r, i, db_col(r, "disk")),
+		.pool = text(a, r, i, "pool") };
+	if (read_request(w, db_str(r, i, db_col(r, "request")), &e) < 0) {
+		log_error("a queued step cannot be read", LOG_STR("step", w->step.id), LOG_E(&e));
+		arena_drop(a);
+		return;
+	}
+	object_free(map_put(p->steps, w->step.id, w));
+}
+
+void pool_add_steps(struct pool *p, const struct db_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		add_step(p, rows, i);
+}
+
+void pool_remove_step(struct pool *p, struct str step_id)
+{
+	object_free(map_remove(p->steps, step_id));
+}
+
+size_t pool_steps(const struct pool *p)
+{
+	return map_count(p->steps);
+}
+
+/* ---- workers ---- */
+
+static void read_gpus(struct host *h, struct str devices_json)
+{
+	struct jsn_doc *doc;
+	struct err e;
+
+	if (jsn_parse(devices_json, &doc, &e) < 0)
+		return;
+	size_t n = jsn_count(jsn_root(doc));
+	struct place_gpu *gpus = arena_array_of(h->arena, struct place_gpu, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		struct device d;
+		if (jsn_decode(jsn_at(jsn_root(doc), i), device_fields, FIELD_REPLY, h->arena, &d,
+			    &e) == 0 &&
+			d.health.n == 0)
+			gpus[h->worker.gpus_n++] =
+				(struct place_gpu){ d.uuid, d.model, (uint64_t)d.memory, true };
+	}
+	h->worker.gpus = gpus;
+	jsn_doc_free(doc);
+}
+
+static uint32_t runtimes_of(const struct list *names)
+{
+	uint32_t bits = 0;
+
+	for (size_t i = 0; i < names->n; i++)
+		for (int r = 0; r < RUNTIME_COUNT; r++)
+			if (str_is(*list_at(names, struct str, i), runtime_names[r]))
+				bits |= 1u << r;
+	return bits;
+}
+
+static void put_host(struct pool *p, const struct db_rows *r, size_t i)
+{
+	struct arena *a = arena_new(OBJECT_ARENA);
+	struct host *h = arena_new_of(a, struct host);
+	struct list runtimes = db_list(r, i, db_col(r, "runtimes"), a);
+	struct jsn_doc *doc;
+	struct err e;
+
+	h->arena = a;
+	h->seen_at = db_time(r, i, db_col(r, "seen_at"));
+	h->worker = (struct place_worker){ .id = text(a, r, i, "id"),
+		.name = text(a, r, i, "name"),
+		.pool = text(a, r, i, "pool"),
+		.runtimes = runtimes_of(&runtimes),
+		.cpus = db_real(r, i, db_col(r, "cpus")),
+		.memory = (uint64_t)db_int(r, i, db_col(r, "memory")),
+		.disk_free = (uint64_t)db_int(r, i, db_col(r, "disk_free")),
+		.draining = !str_is(db_str(r, i, db_col(r, "state")), "active") };
+	read_gpus(h, db_str(r, i, db_col(r, "devices")));
+	if (jsn_parse(db_str(r, i, db_col(r, "labels")), &doc, &e) == 0) {
+		h->worker.labels = labels_of(jsn_root(doc), a, &h->worker.labels_n);
+		jsn_doc_free(doc);
+	}
+	object_free(map_put(p->hosts, h->worker.id, h));
+}
+
+void pool_set_workers(struct pool *p, const struct db_rows *rows)
+{
+	clear(&p->hosts);
+	for (size_t i = 0; i < rows->n; i++)
+		put_host(p, rows, i);
+}
+
+void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
+{
+	if (rows->n != 0)
+		put_host(p, rows, 0);
+	else
+		object_free(map_remove(p->hosts, id));
+}
+
+/* ---- attempts ---- */
+
+static struct holding *holding_new(void)
+{
+	struct arena *a = arena_new(OBJECT_ARENA);
+	struct holding *h = arena_new_of(a, struct holding);
+
+	h->arena = a;
+	return h;
+}
+
+void pool_set_attempts(struct pool *p, const struct db_rows *r)
+{
+	clear(&p->attempts);
+	for (size_t i = 0; i < r->n; i++) {
+		struct holding *h = holding_new();
+		h->worker_id = text(h->arena, r, i, "worker_id");
+		h->project_id = text(h->arena, r, i, "project_id");
+		h->cpus = db_real(r, i, db_col(r, "cpus"));
+		h->memory = (uint64_t)db_int(r, i, db_col(r, "memory"));
+		h->devices = db_list(r, i, db_col(r, "devices"), h->arena);
+		object_free(map_put(p->attempts, db_str(r, i, db_col(r, "id")), h));
+	}
+}
+
+void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
+	const struct str *gpus, size_t gpus_n)
+{
+	const struct waiting *w = map_get(p->steps, step_id);
+	struct holding *h;
+
+	if (w == NULL)
+		return;
+	h = holding_new();
+	h->worker_id = arena_str(h->arena, worker_id);
+	h->project_id = arena_str(h->arena, w->project_id);
+	h->cpus = w->step.cpus;
+	h->memory = w->step.memory;
+	h->devices.items = arena_array_of(h->arena, struct str, gpus_n + 1);
+	for (; h->devices.n < gpus_n; h->devices.n++)
+		*list_at(&h->devices, struct str, h->devices.n) =
+			arena_str(h->arena, gpus[h->devices.n]);
+	object_free(map_put(p->attempts, attempt_id, h));
+	pool_remove_step(p, step_id);
+}
+
+void pool_attempt_ended(struct pool *p, struct str attempt_id)
+{
+	object_free(map_remove(p->attempts, attempt_id));
+}
+
+/* ---- the snapshot ---- */
+
+struct snapshot {
+	struct arena *arena;
+	struct place_project *projects;
+	size_t projects_n;
+	struct map *index; /* project id -> position + 1 */
+};
+
+static uint32_t project_at(struct snapshot *s, struct str id)
+{
+	uintptr_t at = (uintptr_t)map_get(s->index, id);
+
+	if (at == 0) {
+		s->projects[s->projects_n] = (struct place_project){ id, 1.0, 0 };
+		at = ++s->projects_n;
+		(void)map_put(s->index, id, (void *)at);
+	}
+	return (uint32_t)(at - 1);
+}
+
+static void hold_gpus(struct host *h, const struct holding *holding, struct place_gpu *gpus)
+{
+	for (size_t d = 0; d < holding->devices.n; d++)
+		for (uint32_t g = 0; g < h->worker.gpus_n; g++)
+			if (str_eq(gpus[g].uuid, *list_at(&holding->devices, struct str, d)))
+				gpus[g].free = false;
+}
+
+/* What open attempts hold, taken off their workers. */
+static void hold(struct pool *p, struct snapshot *s, struct map *gpus_of_host)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->attempts, &at, &key, &value)) {
+		struct holding *holding = value;
+		struct host *h = map_get(p->hosts, holding->worker_id);
+		s->projects[project_at(s, holding->project_id)].running++;
+		if (h == NULL)
+			continue;
+		h->cpus_used += holding->cpus;
+		h->memory_used += holding->memory;
+		h->worker.running++;
+		struct place_gpu *gpus = map_get(gpus_of_host, holding->worker_id);
+		if (gpus != NULL)
+			hold_gpus(h, holding, gpus);
+	}
+}
+
+static int by_urgency(const void *a, const void *b)
+{
+	const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
+
+	if (x->step.priority != y->step.priority)
+		return x->step.priority > y->step.priority ? -1 : 1;
+	if (x->step.queued_at != y->step.queued_at)
+		return x->step.queued_at < y->step.queued_at ? -1 : 1;
+	return str_cmp(x->step.id, y->step.id);
+}
+
+static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
+	int64_t *ret_next)
+{
+	struct waiting **all = arena_array_of(s->arena, struct waiting *, map_count(p->steps) + 1);
+	size_t n = 0, at = 0;
+	struct str key;
+	void *value;
+
+	*ret_next = 0;
+	while (map_next(p->steps, &at, &key, &value)) {
+		struct waiting *w = value;
+		if (w->not_before <= now)
+			all[n++] = w;
+		else if (*ret_next == 0 || w->not_before < *ret_next)
+			*ret_next = w->not_before;
+	}
+	if (n > SNAPSHOT_STEPS_MAX) {
+		qsort(all, n, sizeof all[0], by_urgency);
+		n = SNAPSHOT_STEPS_MAX;
+	}
+	struct place_step *steps = arena_array_of(s->arena, struct place_step, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		steps[i] = all[i]->step;
+		steps[i].project = project_at(s, all[i]->project_id);
+	}
+	ret->steps = steps;
+	ret->steps_n = n;
+}
+
+/* Fresh copies of every worker's GPUs, since what is free is marked in them. */
+static struct map *copy_gpus(struct pool *p, struct arena *a)
+{
+	struct map *out = map_new();
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		h->cpus_used = 0;
+		h->memory_used = 0;
+		h->worker.running = 0;
+		struct place_gpu *gpus = arena_array_of(a, struct place_gpu, h->worker.gpus_n + 1);
+		for (uint32_t i = 0; i < h->worker.gpus_n; i++)
+			gpus[i] = h->worker.gpus[i];
+		(void)map_put(out, key, gpus);
+	}
+	return out;
+}
+
+static void take_workers(
+	struct pool *p, struct map *gpus, struct arena *a, struct place_snapshot *ret)
+{
+	struct place_worker *workers =
+		arena_array_of(a, struct place_worker, map_count(p->hosts) + 1);
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->hosts, &at, &key, &value)) {
+		const struct host *h = value;
+		struct place_worker *w = &workers[ret->workers_n++];
+		*w = h->worker;
+		w->gpus = map_get(gpus, key);
+		w->cpus_free = h->cpus_used < w->cpus ? w->cpus - h->cpus_used : 0;
+		w->memory_free = h->memory_used < w->memory ? w->memory - h->memory_used : 0;
+	}
+	ret->workers = workers;
+}
+
+void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
+	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
+{
+	struct snapshot s = { .arena = a, .index = map_new() };
+	struct map *gpus = copy_gpus(p, a);
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	*ret = (struct place_snapshot){ 0 };
+	s.projects = arena_array_of(
+		a, struct place_project, map_count(p->steps) + map_count(p->attempts) + 1);
+	while (map_next(p->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		h->worker.offline = now - seen(arg, key, h->seen_at) > offline_after;
+	}
+	hold(p, &s, gpus);
+	take_steps(p, &s, now, ret, ret_next);
+	take_workers(p, gpus, a, ret);
+	ret->projects = s.projects;
+	ret->projects_n = s.projects_n;
+	map_free(gpus);
+	map_free(s.index);
+}

@@ -1,0 +1,35 @@
+/*
+ * The scheduler's memory: steps that wait, workers, and what open attempts hold of them. Owns
+ * copies of everything. Not a cache of decisions: it can be thrown away and read again at any time.
+ */
+#ifndef SERVER_SCHED_POOL_H
+#define SERVER_SCHED_POOL_H
+#include "lib/db/row.h"
+#include "server/core/place.h"
+
+struct pool;
+
+struct pool *pool_new(void);
+void pool_free(struct pool *p); /* NULL is fine */
+
+/* Rows of schema/queries/sched.sql. */
+void pool_add_steps(struct pool *p, const struct db_rows *rows);
+void pool_remove_step(struct pool *p, struct str step_id);
+size_t pool_steps(const struct pool *p);
+/* Replaces all workers by the rows. */
+void pool_set_workers(struct pool *p, const struct db_rows *rows);
+void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows); /* no row: gone */
+void pool_set_attempts(struct pool *p, const struct db_rows *rows);
+/* A step was handed out: it leaves the queue, and its attempt holds what it asked for. */
+void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
+	const struct str *gpus, size_t gpus_n);
+void pool_attempt_ended(struct pool *p, struct str attempt_id);
+
+/* When each worker was last heard of; wall time. */
+typedef int64_t pool_seen(void *arg, struct str worker_id, int64_t stored);
+/* A snapshot for place_pass; it borrows from the pool and lives in the arena. Steps that may not
+ * start before later are left out; *ret_next is when the first of them may, or 0. */
+void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
+	struct arena *a, struct place_snapshot *ret, int64_t *ret_next);
+
+#endif

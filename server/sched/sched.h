@@ -1,0 +1,20 @@
+/*
+ * The scheduler: while this server leads, it keeps the queue, the workers and the open attempts in
+ * memory, hands steps out as server/core/place decides, and gives attempts up whose workers have
+ * been silent for too long. Every write is guarded by the lease's epoch. Memory is fed by the hub
+ * and checked against the database now and then.
+ */
+#ifndef SERVER_SCHED_SCHED_H
+#define SERVER_SCHED_SCHED_H
+#include "lib/base/str.h"
+
+struct app;
+struct sched;
+
+struct sched *sched_new(struct app *app);
+void sched_free(struct sched *s); /* gives the lease back; NULL is fine */
+bool sched_leading(const struct sched *s);
+size_t sched_pending(
+	const struct sched *s); /* steps that wait for a worker, as far as the leader knows */
+
+#endif
