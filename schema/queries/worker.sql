@@ -1,0 +1,188 @@
+-- Burns the join token and makes the worker, or nothing.
+-- name: worker_enroll :one
+-- params: token_id text, id text, name text
+WITH used AS (
+	UPDATE token SET used_at = now()
+	WHERE id = $1 AND kind = 'jn' AND used_at IS NULL AND revoked_at IS NULL AND expires_at > now()
+	RETURNING data
+), made AS (
+	INSERT INTO worker (id, name, pool, labels)
+	SELECT $2, $3, coalesce(data ->> 'pool', 'default'), coalesce(data -> 'labels', '{}') FROM used
+	RETURNING id, pool
+), seen AS (
+	INSERT INTO worker_seen (worker_id, seen_at) SELECT id, now() FROM made
+)
+SELECT id, pool FROM made;
+
+-- name: worker_token_insert :exec
+-- params: id text, mac bytea, worker_id text, expires_at timestamptz
+INSERT INTO token (id, kind, mac, name, worker_id, expires_at) SELECT $1, 'wk', $2, 'worker', w.id, $4 FROM worker w WHERE w.id = $3;
+
+-- name: worker_get :one
+-- params: id_or_name text, offline_after_us bigint
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
+	w.warnings, w.created_at, w.version, s.seen_at,
+	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $2 / 1000000.0), false) AS online,
+	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w.name = $1;
+
+-- name: worker_list :many
+-- params: after text, count bigint, offline_after_us bigint
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
+	w.warnings, w.created_at, w.version, s.seen_at,
+	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $3 / 1000000.0), false) AS online,
+	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running,
+	w.name AS page_key
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.name > $1 ORDER BY w.name LIMIT $2;
+
+-- name: worker_set_state :one
+-- params: id_or_name text, state text, actor text
+WITH moved AS (
+	UPDATE worker SET state = $2, version = version + 1 WHERE id = $1 OR name = $1 RETURNING id
+), told AS (
+	INSERT INTO event (type, subject, actor, data) SELECT 'worker.' || $2, id, $3, jsonb_build_object('worker_id', id) FROM moved
+)
+SELECT id FROM moved;
+
+-- name: worker_delete :one
+-- params: id_or_name text, actor text
+WITH gone AS (
+	DELETE FROM worker w WHERE (w.id = $1 OR w.name = $1) AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker_id = w.id
+		AND a.state IN ('assigned', 'preparing', 'running', 'finishing'))
+	RETURNING w.id
+), shut AS (
+	UPDATE token SET revoked_at = now() FROM gone WHERE token.worker_id = gone.id
+), told AS (
+	INSERT INTO event (type, subject, actor, data) SELECT 'worker.deleted', id, $2, jsonb_build_object('worker_id', id) FROM gone
+)
+SELECT id FROM gone;
+
+-- name: worker_seen :exec
+-- params: ids text[], times timestamptz[]
+INSERT INTO worker_seen (worker_id, seen_at)
+SELECT w.id, x.t FROM unnest($1::text[], $2::timestamptz[]) AS x(id, t) JOIN worker w ON w.id = x.id
+ON CONFLICT (worker_id) DO UPDATE SET seen_at = greatest(worker_seen.seen_at, excluded.seen_at);
+
+-- What the worker says of itself; an event only when something but free disk has changed.
+-- name: worker_inventory :exec
+-- params: id text, boot_id text, release text, runtimes text[], cpus float8, memory bigint, disk_free bigint, devices jsonb, warnings jsonb
+WITH changed AS (
+	UPDATE worker w SET boot_id = $2, release = $3, runtimes = $4, cpus = $5, memory = $6, disk_free = $7, devices = $8,
+		warnings = $9, version = w.version + 1
+	FROM (SELECT * FROM worker WHERE id = $1 FOR UPDATE) o
+	WHERE w.id = o.id AND (o.boot_id, o.release, o.runtimes, o.cpus, o.memory, o.devices, o.warnings)
+		IS DISTINCT FROM ($2, $3, $4, $5, $6, $8, $9)
+	RETURNING w.id
+)
+INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM changed;
+
+-- name: worker_disk :exec
+-- params: id text, disk_free bigint
+UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741824;
+
+-- ---- sync ----
+
+-- States only move forward, and only for the holder of the epoch. A success must have its log complete.
+-- name: sync_report :many
+-- params: worker_id text, ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[]
+WITH r AS (
+	SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
+		$10::timestamptz[], $11::timestamptz[], $12::jsonb[])
+		AS x(id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence)
+), rank (state, n) AS (
+	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
+), changed AS (
+	UPDATE attempt a SET state = r.state, reason = r.reason, message = r.message, runtime = r.runtime, exit_code = r.exit_code,
+		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
+		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END
+	FROM r JOIN rank n ON n.state = r.state
+	WHERE a.id = r.id AND a.worker_id = $1 AND a.epoch = r.epoch AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
+		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state)
+		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, n.n
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT project_id, CASE WHEN n = 4 THEN 'attempt.ended' ELSE 'attempt.' || state END, id, step_id,
+		jsonb_build_object('worker_id', $1, 'state', state) FROM changed
+)
+SELECT id, run_id, state FROM changed;
+
+-- What the server knows of attempts that the worker has named.
+-- name: sync_known :many
+-- params: worker_id text, ids text[]
+SELECT a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling
+FROM attempt a WHERE a.id = ANY ($2);
+
+-- name: sync_open :many
+-- params: worker_id text
+SELECT a.id FROM attempt a WHERE a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
+	AND NOT (a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL);
+
+-- Attempts that were cancelled before their worker had heard of them end here.
+-- name: sync_cancel_unheard :many
+-- params: worker_id text, known text[]
+WITH ended AS (
+	UPDATE attempt a SET state = 'cancelled', reason = 'cancelled', message = 'It was cancelled', ended_at = now()
+	WHERE a.worker_id = $1 AND a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND a.id <> ALL ($2)
+	RETURNING a.id, a.run_id, a.step_id, a.project_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', $1, 'state', 'cancelled') FROM ended
+)
+SELECT id, run_id FROM ended;
+
+-- name: sync_worker_state :one
+-- params: id text
+SELECT state FROM worker WHERE id = $1;
+
+-- All that a worker needs to run an attempt, but what follows from the step's spec.
+-- name: sync_assignment :one
+-- params: attempt_id text
+SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.epoch,
+	r.repository, r.commit, a.cpus, a.memory, a.devices, s.tracking_run, r.experiment_id::text AS experiment_id, s.spec, a.runtime,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'files',
+			(SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
+			FROM dataset_file f WHERE f.version_id = v.id)) ORDER BY d.name)
+		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset t ON t.id = v.dataset_id
+		WHERE d.run_id = r.id), '[]') AS datasets,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', m.key, 'ref', o.name || '/' || v.number, 'files',
+			coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
+			FROM model_file f WHERE f.version_id = v.id), '[]')) ORDER BY m.key)
+		FROM jsonb_each_text(r.models) m JOIN model_version v ON v.id = m.value JOIN model o ON o.id = v.model_id), '[]') AS models,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', n.name, 'ref', n.id, 'files',
+			coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
+			FROM step_output f WHERE f.step_id = n.id), '[]')) ORDER BY n.position)
+		FROM step n WHERE n.run_id = r.id AND n.name = ANY (s.needs)), '[]') AS inputs
+FROM attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id JOIN project j ON j.id = a.project_id
+WHERE a.id = $1;
+
+-- The attempt, when the caller's worker holds it under this epoch.
+-- name: attempt_held :one
+-- params: attempt_id text, worker_id text, epoch bigint
+SELECT a.id, a.step_id, a.run_id, a.project_id, s.spec FROM attempt a JOIN step s ON s.id = a.step_id
+WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
+
+-- Whether a blob is among what the attempt reads.
+-- name: attempt_reads_blob :one
+-- params: attempt_id text, digest bytea
+SELECT 1 AS yes FROM attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id WHERE a.id = $1 AND (
+	EXISTS (SELECT 1 FROM run_dataset d JOIN dataset_file f ON f.version_id = d.version_id WHERE d.run_id = r.id AND f.digest = $2)
+	OR EXISTS (SELECT 1 FROM jsonb_each_text(r.models) m JOIN model_file f ON f.version_id = m.value WHERE f.digest = $2)
+	OR EXISTS (SELECT 1 FROM step n JOIN step_output f ON f.step_id = n.id WHERE n.run_id = r.id AND n.name = ANY (s.needs) AND f.digest = $2));
+
+-- name: outputs_put :one
+-- params: attempt_id text, worker_id text, epoch bigint, names text[], paths text[], sizes bigint[], digests bytea[], summary jsonb
+WITH held AS (
+	SELECT a.step_id FROM attempt a WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3
+		AND a.state IN ('assigned', 'preparing', 'running', 'finishing') FOR UPDATE
+), cleared AS (
+	DELETE FROM step_output o USING held WHERE o.step_id = held.step_id
+		AND NOT EXISTS (SELECT 1 FROM unnest($4::text[], $5::text[]) AS x(n, p) WHERE x.n = o.name AND x.p = o.path)
+), put AS (
+	INSERT INTO step_output (step_id, name, path, size, digest)
+	SELECT held.step_id, x.n, x.p, x.s, x.d FROM held, unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[]) AS x(n, p, s, d)
+	ON CONFLICT (step_id, name, path) DO UPDATE SET size = excluded.size, digest = excluded.digest
+), told AS (
+	UPDATE step SET outputs = $8 FROM held WHERE step.id = held.step_id
+)
+SELECT step_id FROM held;
