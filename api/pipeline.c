@@ -290,7 +290,7 @@ static const struct field dataset_trigger_fields[] = {
 };
 #undef THIS
 #define THIS trigger_spec
-static const struct field trigger_spec_fields[] = {
+const struct field trigger_spec_fields[] = {
 	{ "dataset", FIELD_OBJ, Q, AT(dataset), HAS(has_dataset), .sub = dataset_trigger_fields,
 		.doc = "On a new version of a data set" },
 	{ 0 },

@@ -216,6 +216,7 @@ extern const struct field pipeline_spec_fields[];
 extern const struct field step_spec_fields[];
 extern const struct field gate_spec_fields[];
 extern const struct field gpu_request_fields[];
+extern const struct field trigger_spec_fields[];
 
 /* The whole file. */
 struct pipeline_file {

@@ -23,6 +23,7 @@ struct app {
 	struct logs *logs; /* rest/logs.h: ingest and followers */
 	struct fleet *fleet; /* sched/fleet.h: parked workers */
 	struct sched *sched; /* sched/sched.h: leader duties */
+	struct triggers *triggers; /* sched/triggers.h */
 	struct metrics *metrics; /* rest/metrics.h */
 	char instance[ID_MAX];
 	char public_url[256];

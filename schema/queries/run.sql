@@ -92,8 +92,13 @@ ORDER BY r.id DESC LIMIT $5;
 UPDATE run SET cancel_requested_at = coalesce(cancel_requested_at, now()) WHERE id = $1 RETURNING id;
 
 -- name: run_delete :one
--- params: id text
-DELETE FROM run WHERE id = $1 AND state IN ('succeeded', 'failed', 'cancelled') RETURNING id;
+-- params: id text, actor text
+WITH gone AS (
+	DELETE FROM run WHERE id = $1 AND state IN ('succeeded', 'failed', 'cancelled') RETURNING id, project_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor) SELECT project_id, 'run.deleted', id, $2 FROM gone
+)
+SELECT id FROM gone;
 
 -- name: step_list :many
 -- params: run_id text, after text, count bigint

@@ -69,7 +69,7 @@ ON CONFLICT (worker_id) DO UPDATE SET seen_at = greatest(worker_seen.seen_at, ex
 WITH changed AS (
 	UPDATE worker w SET boot_id = $2, release = $3, runtimes = $4, cpus = $5, memory = $6, disk_free = $7, devices = $8,
 		warnings = $9, version = w.version + 1
-	FROM (SELECT * FROM worker WHERE id = $1 FOR UPDATE) o
+	FROM (SELECT * FROM worker WHERE id = $1) o
 	WHERE w.id = o.id AND (o.boot_id, o.release, o.runtimes, o.cpus, o.memory, o.devices, o.warnings)
 		IS DISTINCT FROM ($2, $3, $4, $5, $6, $8, $9)
 	RETURNING w.id

@@ -138,10 +138,21 @@ static void replay_on_row(struct call *c, const struct db_rows *rows)
 	c->replay(c);
 }
 
+void call_replay(struct call *c, const struct err *e, call_handler *replay)
+{
+	c->replay = replay;
+	c->create_error = arena_new_of(c->arena, struct err);
+	*c->create_error = *e;
+	struct db_unit *u = call_unit(c);
+	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
+	call_send(c, u, DB_READ, replay_on_row);
+}
+
 /* A repeated request conflicts with what the first one made, whichever constraint says so first. */
 static void create_on_done(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
+	struct err said = *e;
 
 	if (e->code != ERR_CONFLICT) {
 		call_on_written(arg, rows, e);
@@ -155,6 +166,8 @@ static void create_on_done(void *arg, const struct db_rows *rows, const struct e
 	struct db_unit *u = call_unit(c);
 	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
 	call_send(c, u, DB_READ, replay_on_row);
+	constraint_explain(rows, &said);
+	call_replay(c, &said, c->replay);
 }
 
 static bool key_ok(struct str key)
@@ -203,8 +216,29 @@ void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay
 
 void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
 	call_handler *replay)
+bool call_key_ok(struct call *c, bool *ret_given)
 {
 	struct str key = http_header(c->req, "Idempotency-Key");
+
+	*ret_given = key.p != NULL;
+	if (key.p == NULL || key_ok(key))
+		return true;
+	(void)err_set(&e, ERR_INVALID, "Idempotency-Key must be 1 to %d printable ASCII characters",
+		KEY_MAX);
+	call_fail(c, &e);
+	return false;
+}
+
+void call_key_add(struct call *c, struct db_unit *u, struct str object_id)
+{
+	auth_store_idempotency_add(u, call_actor(c), http_header(c->req, "Idempotency-Key"),
+		request_hash(c), object_id);
+}
+
+void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
+	call_handler *replay)
+{
+	bool given;
 
 	c->object_id = object_id;
 	c->on_rows = cb;
@@ -216,10 +250,13 @@ void call_create(struct call *c, struct db_unit *u, struct str object_id, call_r
 	if (!key_ok(key)) {
 		db_unit_free(u);
 		fail_key(c);
+	if (!call_key_ok(c, &given)) {
+		db_unit_free(u);
 		return;
 	}
-	auth_store_idempotency_add(u, call_actor(c), key, request_hash(c), object_id);
-	db_send(u, DB_WRITE, create_on_done, c);
+	if (given)
+		call_key_add(c, u, object_id);
+	db_send(u, DB_WRITE, given ? create_on_done : call_on_written, c);
 }
 
 static void reply_buf(struct call *c, int status, struct buf *b)

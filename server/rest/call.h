@@ -76,6 +76,12 @@ void call_create(struct call *c, struct db_unit *u, struct str object_id, call_r
 /* For creations that must look at the present state before they write, where the first request has
  * left its mark: answers by `replay` when the Idempotency-Key is known, else goes on. */
 void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay);
+/* The parts of call_create, for handlers whose unit is sent by somebody else. call_key_ok: false
+ * when the key is malformed, and the call is answered. call_replay: after a conflict with a key
+ * given. */
+bool call_key_ok(struct call *c, bool *ret_given);
+void call_key_add(struct call *c, struct db_unit *u, struct str object_id);
+void call_replay(struct call *c, const struct err *e, call_handler *replay);
 
 void call_fail(struct call *c, const struct err *e);
 void call_not_found(struct call *c, const char *what); /* "run": "There is no such run" */

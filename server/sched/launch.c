@@ -1,9 +1,9 @@
 /*
  * The flow of a launch, in the order in which it runs:
- *   launch_start → (registry) launch_on_pipeline → (git) launch_on_commit → launch_on_file
- *   → launch_read: decode, check, fill inputs → launch_on_refs: pin data sets and models
- *   → launch_write: render, write with others in one commit → launcher_done
- * Every step ends in exactly one of: the next step, launch_fail, or the callback.
+ *   launch_start → (registry) launch_on_pipeline → (git) launch_on_source → launch_read: decode,
+ * check, fill inputs → launch_on_refs: pin data sets and models → launch_write: render, write with
+ * others in one commit → launcher_done Every step ends in exactly one of: the next step,
+ * launch_fail, or the callback.
  */
 #include "server/sched/launch.h"
 
@@ -13,17 +13,16 @@
 #include "lib/db/group.h"
 #include "lib/json/json_write.h"
 #include "lib/loop/defer.h"
-#include "lib/vcs/url.h"
-#include "lib/vcs/vcs.h"
 #include "server/app.h"
 #include "server/sched/plan.h"
 #include "server/sched/progress.h"
+#include "server/sched/source.h"
 #include "server/sched/spec.h"
 #include "server/store/constraint.h"
 #include "server/store/event_store.h"
 #include "server/store/run_store.h"
 
-enum { SPEC_BYTES_MAX = 4 << 20, GIT_TIMEOUT_S = 60, LAUNCH_BYTES = 8192 };
+enum { SPEC_BYTES_MAX = 4 << 20, LAUNCH_BYTES = 8192 };
 
 struct flow {
 	struct app *app;
@@ -48,9 +47,7 @@ struct launcher {
 };
 
 static void launch_on_pipeline(void *arg, const struct db_rows *rows, const struct err *e);
-static void launch_from_git(struct flow *f);
-static void launch_on_commit(void *arg, const char *commit, const struct err *e);
-static void launch_on_file(void *arg, const struct vcs_file *files, size_t n, const struct err *e);
+static void launch_on_source(void *arg, struct str commit, struct str text, const struct err *e);
 static void launch_read(struct flow *f);
 static void launch_on_refs(void *arg, const struct db_rows *rows, const struct err *e);
 static void launch_write(struct flow *f);
@@ -119,68 +116,22 @@ static void launch_on_pipeline(void *arg, const struct db_rows *rows, const stru
 	f->ref = f->in->ref.n != 0 ? f->in->ref : column(f, &rows[0], "ref");
 	f->source = column(f, &rows[0], "source");
 	if (f->repository.n != 0)
-		launch_from_git(f);
+		source_read(f->app, f->arena, f->repository, f->ref, f->path, launch_on_source, f);
 	else
 		launch_read(f);
 }
 
-/* ---- git ---- */
-
-static struct vcs_source git_source(struct flow *f)
-{
-	const struct settings *conf = &f->app->conf;
-
-	return (struct vcs_source){
-		.helper = conf->git_program.n != 0 ? conf->git_program.p : NULL,
-		.cache = arena_printf(f->arena, "%s/git", conf->data_dir.p).p,
-		.url = f->repository.p,
-		.allow = conf->allow_local_git ? VCS_ALLOW_LOCAL : 0,
-		.timeout = GIT_TIMEOUT_S * CLOCK_SECOND,
-	};
-}
-
-static void launch_from_git(struct flow *f)
-{
-	struct vcs_source *s = arena_new_of(f->arena, struct vcs_source);
-
-	*s = git_source(f);
-	(void)vcs_resolve(f->app->loop, f->arena, s, f->ref.p, launch_on_commit, f);
-}
-
-static void launch_on_commit(void *arg, const char *commit, const struct err *e)
+static void launch_on_source(void *arg, struct str commit, struct str text, const struct err *e)
 {
 	struct flow *f = arg;
-	struct vcs_source *s = arena_new_of(f->arena, struct vcs_source);
-	const char **paths = arena_array_of(f->arena, const char *, 1);
-	struct vcs_show_args *args = arena_new_of(f->arena, struct vcs_show_args);
 
 	if (e->code != ERR_OK) {
 		f->err = *e;
 		launch_fail(f);
 		return;
 	}
-	f->commit = arena_str(f->arena, str_c(commit));
-	*s = git_source(f);
-	paths[0] = f->path.p;
-	*args = (struct vcs_show_args){
-		.commit = f->commit.p, .paths = paths, .n = 1, .max_bytes = 1 << 20
-	};
-	(void)vcs_show(f->app->loop, f->arena, s, args, launch_on_file, f);
-}
-
-static void launch_on_file(void *arg, const struct vcs_file *files, size_t n, const struct err *e)
-{
-	struct flow *f = arg;
-
-	if (e->code != ERR_OK || n != 1 || !files[0].found) {
-		f->err = *e;
-		if (e->code == ERR_OK)
-			(void)err_field(&f->err, "/pipeline",
-				"there is no file %.120s at commit %.12s", f->path.p, f->commit.p);
-		launch_fail(f);
-		return;
-	}
-	f->source = arena_str(f->arena, files[0].bytes);
+	f->commit = commit;
+	f->source = text;
 	launch_read(f);
 }
 

@@ -79,9 +79,9 @@ void run_store_cancel(struct db_unit *u, struct str id)
 	db_stmt(u, SQL_RUN_CANCEL, DB_TEXT(id));
 }
 
-void run_store_delete(struct db_unit *u, struct str id)
+void run_store_delete(struct db_unit *u, struct str id, struct str actor)
 {
-	db_stmt(u, SQL_RUN_DELETE, DB_TEXT(id));
+	db_stmt(u, SQL_RUN_DELETE, DB_TEXT(id), DB_TEXT(actor));
 }
 
 void step_store_list(struct db_unit *u, struct str run_id, struct str after, int64_t count)

@@ -35,7 +35,8 @@ void run_store_get(struct db_unit *u, struct str id);
 void run_store_list(struct db_unit *u, struct str project_id, const struct run_query *q,
 	struct str before, int64_t count);
 void run_store_cancel(struct db_unit *u, struct str id); /* one row when it exists */
-void run_store_delete(struct db_unit *u, struct str id); /* one row when it had ended */
+void run_store_delete(
+	struct db_unit *u, struct str id, struct str actor); /* one row when it had ended */
 void step_store_list(struct db_unit *u, struct str run_id, struct str after, int64_t count);
 void step_store_get(struct db_unit *u, struct str id);
 void attempt_store_list(struct db_unit *u, struct str step_id, struct str after, int64_t count);

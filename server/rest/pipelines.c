@@ -1,0 +1,127 @@
+/* Registered pipelines. */
+#include "server/rest/handlers.h"
+#include "server/sched/source.h"
+#include "server/sched/spec.h"
+#include "server/store/pipeline_store.h"
+
+enum { SPEC_MAX = 4 << 20 };
+
+static void pipeline_on_row(struct call *c, const struct db_rows *rows)
+{
+	call_reply_row(c, 200, &rows[0], "pipeline");
+}
+
+static void pipeline_get(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	pipeline_store_get(u, c->project_id, call_param(c, "pipeline"));
+	call_send(c, u, DB_READ, pipeline_on_row);
+}
+
+static void list_on_rows(struct call *c, const struct db_rows *rows)
+{
+	call_reply_list(c, &rows[0]);
+}
+
+static void pipeline_list(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	pipeline_store_list(u, c->project_id, call_page_after(c, ""), call_page_count(c));
+	call_send(c, u, DB_READ, list_on_rows);
+}
+
+static void put_on_done(struct call *c, const struct db_rows *rows)
+{
+	(void)rows;
+	pipeline_get(c);
+}
+
+static void put_text(struct call *c, struct str commit, struct str text)
+{
+	const struct pipeline_put *in = c->in;
+	struct pipeline_file *file = arena_new_of(c->arena, struct pipeline_file);
+	struct str name = call_param(c, "pipeline");
+	struct err e;
+	struct buf b;
+
+	if (spec_read(text, c->arena, file, &e) < 0) {
+		if (in->source.n != 0)
+			err_field_prefix(&e, "source");
+		call_fail(c, &e);
+		return;
+	}
+	if (!str_eq(file->metadata.name, name)) {
+		call_invalid(c, "/metadata/name",
+			"the file is of the pipeline %.*s, the path says %.*s",
+			STR_ARG(file->metadata.name), STR_ARG(name));
+		return;
+	}
+	buf_init(&b, SPEC_MAX);
+	field_encode(pipeline_spec_fields, &file->spec, &b);
+	bool git = in->source.n == 0;
+	struct db_unit *u = call_unit(c);
+	pipeline_store_put(u, &(struct pipeline_row){ .id = call_id(c, "pl"),
+				      .project_id = c->project_id,
+				      .name = name,
+				      .repository = git ? in->repository : STR(""),
+				      .ref = git ? in->ref : STR(""),
+				      .path = git ? in->path : STR(""),
+				      .commit = git ? commit : STR(""),
+				      .spec = buf_str(&b),
+				      .source = text,
+				      .actor = call_actor(c),
+				      .triggers = &file->spec.triggers });
+	buf_done(&b);
+	call_send(c, u, DB_WRITE, put_on_done);
+}
+
+static void put_on_source(void *arg, struct str commit, struct str text, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code != ERR_OK)
+		call_fail(c, e);
+	else
+		put_text(c, commit, text);
+}
+
+static void pipeline_put(struct call *c)
+{
+	const struct pipeline_put *in = c->in;
+
+	if ((in->source.n != 0) == (in->repository.n != 0))
+		call_invalid(c, "/repository", "give either repository or source");
+	else if (!str_is_name(call_param(c, "pipeline")))
+		call_invalid(c, "/metadata/name",
+			"must be of [a-z0-9._-], up to 63, and begin with a letter or digit");
+	else if (in->source.n != 0)
+		put_text(c, STR_NONE, in->source);
+	else
+		source_read(c->app, c->arena, in->repository, in->ref, in->path, put_on_source, c);
+}
+
+static void delete_on_row(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0)
+		call_not_found(c, "pipeline");
+	else
+		call_reply_empty(c);
+}
+
+static void pipeline_delete(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	pipeline_store_delete(u, c->project_id, call_param(c, "pipeline"), call_actor(c));
+	call_send(c, u, DB_WRITE, delete_on_row);
+}
+
+const struct binding pipeline_bindings[] = {
+	{ "pipelines.get", pipeline_get },
+	{ "pipelines.list", pipeline_list },
+	{ "pipelines.put", pipeline_put },
+	{ "pipelines.delete", pipeline_delete },
+	{ 0 },
+};

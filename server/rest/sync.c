@@ -1,0 +1,298 @@
+/*
+ * The workers' exchange. One request goes: store what the worker reports (sync_report) → compare
+ * what it has with what it should have (sync_compare → sync_on_compared) → answer the difference,
+ * with the details of new attempts (sync_on_details), or park until something changes and compare
+ * again. Every part may be repeated without harm.
+ */
+#include "api/run.h"
+#include "lib/json/json_read.h"
+#include "server/rest/handlers.h"
+#include "server/sched/fleet.h"
+#include "server/sched/progress.h"
+#include "server/sched/spec.h"
+#include "server/store/credential.h"
+#include "server/store/worker_store.h"
+
+enum { PARK_MS = 25000 };
+
+struct sync {
+	const struct sync_request *in;
+	struct str *ids; /* of the attempts that the worker has named */
+	struct fleet_wait *wait;
+	int64_t deadline; /* loop time: until then the request may be parked */
+	struct sync_reply reply;
+	struct str *missing; /* attempts that the worker should have and has not */
+	size_t missing_n;
+	bool left; /* the client has gone */
+};
+
+static void sync_on_reported(struct call *c, const struct db_rows *rows);
+static void sync_compare(struct call *c);
+static void sync_on_compared(struct call *c, const struct db_rows *rows);
+static void sync_on_details(struct call *c, const struct db_rows *rows);
+static void sync_on_woken(void *arg);
+static void sync_on_left(void *arg);
+
+static void worker_sync(struct call *c)
+{
+	struct sync *s = arena_new_of(c->arena, struct sync);
+	const struct sync_request *in = c->in;
+
+	*s = (struct sync){ .in = in,
+		.ids = arena_array_of(c->arena, struct str, in->attempts.n + 1) };
+	c->state = s;
+	for (size_t i = 0; i < in->attempts.n; i++)
+		s->ids[i] = list_at(&in->attempts, struct sync_attempt, i)->id;
+	s->deadline = clock_elapsed(c->app->clock) + PARK_MS * 1000;
+	fleet_seen(c->app->fleet, c->who.worker_id);
+	struct db_unit *u = call_unit(c);
+	worker_store_report(u, c->who.worker_id, in->attempts.items, in->attempts.n, c->arena);
+	worker_store_cancel_unheard(u, c->who.worker_id, s->ids, in->attempts.n);
+	worker_store_inventory(u, c->who.worker_id, in);
+	call_send(c, u, DB_WRITE, sync_on_reported);
+}
+
+static void carry_on(struct call *c, const struct db_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		progress_run(c->app, db_str(rows, i, 1));
+}
+
+static void sync_on_reported(struct call *c, const struct db_rows *rows)
+{
+	carry_on(c, &rows[0]);
+	carry_on(c, &rows[1]);
+	sync_compare(c);
+}
+
+static void sync_compare(struct call *c)
+{
+	const struct sync *s = c->state;
+	struct db_unit *u = call_unit(c);
+
+	worker_store_known(u, c->who.worker_id, s->ids, s->in->attempts.n);
+	worker_store_open(u, c->who.worker_id);
+	worker_store_state(u, c->who.worker_id);
+	call_send(c, u, DB_READ, sync_on_compared);
+}
+
+/* ---- the difference ---- */
+
+static bool ended(int attempt_state)
+{
+	return attempt_state >= ATTEMPT_SUCCEEDED;
+}
+
+static bool ended_name(struct str name)
+{
+	return str_is(name, "succeeded") || str_is(name, "failed") || str_is(name, "cancelled") ||
+	       str_is(name, "lost");
+}
+
+static void add_cancel(struct sync *s, const struct sync_attempt *a, const char *reason)
+{
+	*list_at(&s->reply.cancel, struct sync_cancel, s->reply.cancel.n++) =
+		(struct sync_cancel){ a->id, a->epoch, str_c(reason) };
+}
+
+/* What the worker has under an epoch that is not the server's is superseded, and so is what the
+ * server knows nothing of; what has ended on both sides may go. */
+static void judge(
+	struct sync *s, const struct sync_attempt *a, const struct db_rows *known, size_t row)
+{
+	bool mine = row != SIZE_MAX && db_bool(known, row, db_col(known, "mine")) &&
+		    db_int(known, row, db_col(known, "epoch")) == a->epoch;
+	bool over = !mine || ended_name(db_str(known, row, db_col(known, "state")));
+
+	if (over && ended(a->state))
+		*list_at(&s->reply.forget, struct str, s->reply.forget.n++) = a->id;
+	else if (over && !a->cancelling)
+		add_cancel(s, a, "superseded");
+	else if (!over && !a->cancelling && !ended(a->state) &&
+		 db_bool(known, row, db_col(known, "cancelling")))
+		add_cancel(s, a, "cancelled");
+}
+
+static size_t row_of(const struct db_rows *rows, struct str id)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (str_eq(db_str(rows, i, 0), id))
+			return i;
+	return SIZE_MAX;
+}
+
+static void find_missing(struct call *c, struct sync *s, const struct db_rows *open)
+{
+	s->missing = arena_array_of(c->arena, struct str, open->n + 1);
+	s->missing_n = 0;
+	for (size_t i = 0; i < open->n; i++) {
+		struct str id = db_str(open, i, 0);
+		bool has = false;
+		for (size_t k = 0; k < s->in->attempts.n && !has; k++)
+			has = str_eq(s->ids[k], id);
+		if (!has)
+			s->missing[s->missing_n++] = arena_str(c->arena, id);
+	}
+}
+
+static void sync_reply_now(struct call *c)
+{
+	const struct sync *s = c->state;
+
+	call_reply(c, 200, sync_reply_fields, &s->reply);
+}
+
+static void ask_details(struct call *c)
+{
+	const struct sync *s = c->state;
+	struct db_unit *u = call_unit(c);
+
+	for (size_t i = 0; i < s->missing_n; i++)
+		worker_store_assignment(u, s->missing[i]);
+	call_send(c, u, DB_READ, sync_on_details);
+}
+
+static void park(struct call *c)
+{
+	struct sync *s = c->state;
+	int64_t left_ms = (s->deadline - clock_elapsed(c->app->clock)) / 1000;
+
+	if (!s->in->wait || left_ms <= 0 || c->app->draining || s->left) {
+		sync_reply_now(c);
+		return;
+	}
+	s->wait = fleet_park(c->app->fleet, c->who.worker_id, left_ms, sync_on_woken, c);
+	http_on_close(c->req, sync_on_left, c);
+}
+
+static void sync_on_compared(struct call *c, const struct db_rows *rows)
+{
+	struct sync *s = c->state;
+	size_t n = s->in->attempts.n;
+
+	s->reply = (struct sync_reply){
+		.cancel = { arena_array_of(c->arena, struct sync_cancel, n + 1), 0 },
+		.forget = { arena_array_of(c->arena, struct str, n + 1), 0 },
+		.drain = rows[2].n != 0 && !str_is(db_str(&rows[2], 0, 0), "active")
+	};
+	for (size_t i = 0; i < n; i++) {
+		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
+		judge(s, a, &rows[0], row_of(&rows[0], a->id));
+	}
+	find_missing(c, s, &rows[1]);
+	if (s->missing_n != 0)
+		ask_details(c);
+	else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0)
+		sync_reply_now(c);
+	else
+		park(c);
+}
+
+static void sync_on_woken(void *arg)
+{
+	struct call *c = arg;
+	struct sync *s = c->state;
+
+	s->wait = NULL;
+	if (clock_elapsed(c->app->clock) >= s->deadline)
+		sync_reply_now(c);
+	else
+		sync_compare(c);
+}
+
+static void sync_on_left(void *arg)
+{
+	struct call *c = arg;
+	struct sync *s = c->state;
+
+	s->left = true;
+	if (s->wait == NULL)
+		return; /* an answer is on its way and will be dropped */
+	fleet_unpark(s->wait);
+	s->wait = NULL;
+	http_drop(c->req);
+}
+
+/* ---- the details of an assignment ---- */
+
+static int64_t span_us(const struct field_span *span)
+{
+	return span->text.n != 0 ? clock_add(0, span->span, 1) : 0;
+}
+
+static int fill_outputs(const struct step_spec *spec, struct arena *a, struct assignment *out)
+{
+	struct assigned_output *list =
+		arena_array_of(a, struct assigned_output, spec->outputs.n + 1);
+
+	for (size_t i = 0; i < spec->outputs.n; i++) {
+		const struct output_spec *o = list_at(&spec->outputs, struct output_spec, i);
+		list[i] = (struct assigned_output){ o->name, o->path, o->kind };
+	}
+	out->outputs = (struct list){ list, spec->outputs.n };
+	return 0;
+}
+
+/* The runtime that placement chose goes first. */
+static void fill_runtimes(
+	const struct step_spec *spec, struct str chosen, struct arena *a, struct assignment *out)
+{
+	int *list = arena_array_of(a, int, spec->runtimes.n + 1);
+	size_t n = 0;
+
+	for (int r = 0; r < RUNTIME_COUNT; r++)
+		if (str_is(chosen, runtime_names[r]))
+			list[n++] = r;
+	for (size_t i = 0; i < spec->runtimes.n; i++)
+		if (n == 0 || *list_at(&spec->runtimes, int, i) != list[0])
+			list[n++] = *list_at(&spec->runtimes, int, i);
+	out->runtimes = (struct list){ list, n };
+}
+
+static int read_assignment(
+	struct call *c, const struct db_rows *r, struct assignment *out, struct err *e)
+{
+	struct step_spec spec;
+
+	if (db_row_decode(r, 0, assignment_fields, c->arena, out, e) < 0 ||
+		field_decode_reply(step_spec_fields, db_str(r, 0, db_col(r, "spec")), c->arena,
+			&spec, e) < 0 ||
+		spec_argv(spec.run, c->arena, &out->argv, e) < 0)
+		return -1;
+	out->image = spec.image;
+	out->env = spec.env;
+	out->shm = spec.resources.shm;
+	out->time_limit = span_us(&spec.time_limit);
+	out->start_timeout = span_us(&spec.timeouts.start);
+	out->self_stop_after =
+		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
+	out->log_max = spec.logs.max;
+	out->token = credential_derive(c->app->pepper, CREDENTIAL_JOB, out->attempt, c->arena).text;
+	fill_runtimes(&spec, db_str(r, 0, db_col(r, "runtime")), c->arena, out);
+	return fill_outputs(&spec, c->arena, out);
+}
+
+static void sync_on_details(struct call *c, const struct db_rows *rows)
+{
+	struct sync *s = c->state;
+	struct assignment *list = arena_array_of(c->arena, struct assignment, s->missing_n);
+	struct err e;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->missing_n; i++) {
+		if (rows[i].n == 0)
+			continue;
+		if (read_assignment(c, &rows[i], &list[n], &e) < 0) {
+			call_fail(c, &e);
+			return;
+		}
+		n++;
+	}
+	s->reply.assign = (struct list){ list, n };
+	sync_reply_now(c);
+}
+
+const struct binding sync_bindings[] = {
+	{ "workers.sync", worker_sync },
+	{ 0 },
+};

@@ -1,0 +1,42 @@
+/* Workers, and their side of attempts. */
+#ifndef SERVER_STORE_WORKER_STORE_H
+#define SERVER_STORE_WORKER_STORE_H
+#include "api/worker.h"
+#include "lib/db/row.h"
+
+/* One row (id, pool) when the join token was good and is used up now. */
+void worker_store_enroll(struct db_unit *u, struct str token_id, struct str id, struct str name);
+void worker_store_add_token(
+	struct db_unit *u, struct str id, struct str mac, struct str worker_id, int64_t expires_at);
+void worker_store_get(struct db_unit *u, struct str id_or_name, int64_t offline_after);
+void worker_store_list(struct db_unit *u, struct str after, int64_t count, int64_t offline_after);
+void worker_store_set_state(struct db_unit *u, struct str id_or_name, int state, struct str actor);
+void worker_store_delete(struct db_unit *u, struct str id_or_name, struct str actor);
+void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *times, size_t n);
+void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_request *in);
+
+/* Rows: id, run_id, state of the attempts that moved. */
+void worker_store_report(struct db_unit *u, struct str worker_id,
+	const struct sync_attempt *attempts, size_t n, struct arena *a);
+void worker_store_known(struct db_unit *u, struct str worker_id, const struct str *ids, size_t n);
+void worker_store_open(struct db_unit *u, struct str worker_id); /* rows: id */
+/* Rows: id, run_id of attempts that end because the worker had not heard of them. */
+void worker_store_cancel_unheard(
+	struct db_unit *u, struct str worker_id, const struct str *known, size_t n);
+void worker_store_state(struct db_unit *u, struct str id);
+void worker_store_assignment(struct db_unit *u, struct str attempt_id);
+
+/* Row: id, step_id, run_id, project_id, spec when the worker holds the attempt under the epoch. */
+void attempt_store_held(
+	struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch);
+void attempt_store_reads_blob(struct db_unit *u, struct str attempt_id, struct str digest);
+struct output_rows {
+	struct str *names, *paths, *digests; /* digests: 32 bytes */
+	int64_t *sizes;
+	size_t n;
+};
+/* Replaces the step's outputs; one row when the epoch was current. summary: JSON by output. */
+void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	int64_t epoch, const struct output_rows *rows, struct str summary);
+
+#endif
