@@ -225,7 +225,7 @@ const struct route routes[] = {
 		PERM_WORKER, .ok = 201, QUERY(epoch_query), STREAM_IN, OUT(blob),
 		.doc = "Bytes of an output" },
 	{ "attempts.outputs", "POST", "/api/v1/workers/self/attempts/{attempt}/outputs",
-		PERM_WORKER, .ok = 200, .in_max = 4 << 20, IN(outputs_put), EMPTY,
+		PERM_WORKER, .ok = 204, .in_max = 4 << 20, IN(outputs_put), EMPTY,
 		.doc = "Commit the outputs of an attempt" },
 	{ "attempts.log", "PUT", "/api/v1/workers/self/attempts/{attempt}/log", PERM_WORKER,
 		.ok = 200, QUERY(log_put_query), .in_max = 8 << 20, STREAM_IN, OUT(log_position),

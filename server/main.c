@@ -19,6 +19,12 @@
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
 #include "server/sched/blob_gc.h"
+#include "server/sched/fleet.h"
+#include "server/sched/hub.h"
+#include "server/sched/launch.h"
+#include "server/sched/progress.h"
+#include "server/sched/sched.h"
+#include "server/sched/triggers.h"
 #include "server/store/credential.h"
 
 #include "gen/sql.h"
@@ -40,7 +46,8 @@ struct server {
 };
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
-	blob_bindings, dataset_bindings, dataset_create_bindings, NULL };
+	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
+	worker_bindings, sync_bindings, attempt_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -84,12 +91,16 @@ static bool host_ok(void *arg, struct str host)
 
 static void on_notify(void *arg, const char *channel, struct str payload)
 {
-	(void)arg, (void)channel, (void)payload;
+	struct app *app = arg;
+
+	(void)channel, (void)payload;
+	if (app->hub != NULL)
+		hub_wake(app->hub);
 }
 
 static void on_resync(void *arg)
 {
-	(void)arg;
+	on_notify(arg, "", STR_NONE);
 }
 
 static void on_drained(void *arg)
@@ -230,6 +241,12 @@ static int server_open(struct server *s, struct err *e)
 	if (app->blobs == NULL)
 		return -1;
 	s->gc = blob_gc_new(app);
+	app->hub = hub_new(app);
+	app->launcher = launcher_new(app);
+	app->progress = progress_new(app);
+	app->fleet = fleet_new(app);
+	app->sched = sched_new(app);
+	app->triggers = triggers_new(app);
 	return open_listener(s, e);
 }
 
@@ -243,6 +260,12 @@ static void server_close(struct server *s)
 	blob_gc_free(s->gc);
 	if (app->http != NULL)
 		http_server_free(app->http);
+	triggers_free(app->triggers);
+	sched_free(app->sched);
+	fleet_free(app->fleet);
+	launcher_free(app->launcher);
+	hub_free(app->hub);
+	app->hub = NULL;
 	if (app->loop != NULL) {
 		db_listen_free(app->listen);
 		db_notify_free(app->notify);
@@ -250,6 +273,7 @@ static void server_close(struct server *s)
 		loop_step(app->loop, false);
 		loop_free(app->loop);
 	}
+	progress_free(app->progress);
 	blobs_close(app->blobs);
 	http_tls_free(s->tls);
 	rest_free(s->rest);

@@ -162,10 +162,11 @@ WHERE a.id = $1;
 SELECT a.id, a.step_id, a.run_id, a.project_id, s.spec FROM attempt a JOIN step s ON s.id = a.step_id
 WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
--- Whether a blob is among what the attempt reads.
+-- The blob, when it is among what the attempt reads.
 -- name: attempt_reads_blob :one
 -- params: attempt_id text, digest bytea
-SELECT 1 AS yes FROM attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id WHERE a.id = $1 AND (
+SELECT b.digest, b.size FROM blob b, attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id
+WHERE a.id = $1 AND b.digest = $2 AND (
 	EXISTS (SELECT 1 FROM run_dataset d JOIN dataset_file f ON f.version_id = d.version_id WHERE d.run_id = r.id AND f.digest = $2)
 	OR EXISTS (SELECT 1 FROM jsonb_each_text(r.models) m JOIN model_file f ON f.version_id = m.value WHERE f.digest = $2)
 	OR EXISTS (SELECT 1 FROM step n JOIN step_output f ON f.step_id = n.id WHERE n.run_id = r.id AND n.name = ANY (s.needs) AND f.digest = $2));
@@ -186,3 +187,7 @@ WITH held AS (
 	UPDATE step SET outputs = $8 FROM held WHERE step.id = held.step_id
 )
 SELECT step_id FROM held;
+
+-- name: step_output_file :one
+-- params: step_id text, name text, path text
+SELECT digest, size FROM step_output WHERE step_id = $1 AND name = $2 AND path = $3;

@@ -152,7 +152,6 @@ void call_replay(struct call *c, const struct err *e, call_handler *replay)
 static void create_on_done(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
-	struct err said = *e;
 
 	if (e->code != ERR_CONFLICT) {
 		call_on_written(arg, rows, e);
@@ -160,12 +159,7 @@ static void create_on_done(void *arg, const struct db_rows *rows, const struct e
 	}
 	if (c->on_conflict != NULL && c->on_conflict(c, rows))
 		return;
-	c->create_error = arena_new_of(c->arena, struct err);
-	*c->create_error = *e;
-	constraint_explain(rows, c->create_error);
-	struct db_unit *u = call_unit(c);
-	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
-	call_send(c, u, DB_READ, replay_on_row);
+	struct err said = *e;
 	constraint_explain(rows, &said);
 	call_replay(c, &said, c->replay);
 }
@@ -187,6 +181,23 @@ static void fail_key(struct call *c)
 	call_fail(c, &e);
 }
 
+bool call_key_ok(struct call *c, bool *ret_given)
+{
+	struct str key = http_header(c->req, "Idempotency-Key");
+
+	*ret_given = key.p != NULL;
+	if (key.p == NULL || key_ok(key))
+		return true;
+	fail_key(c);
+	return false;
+}
+
+void call_key_add(struct call *c, struct db_unit *u, struct str object_id)
+{
+	auth_store_idempotency_add(u, call_actor(c), http_header(c->req, "Idempotency-Key"),
+		request_hash(c), object_id);
+}
+
 static void create_without_key_on_done(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
@@ -197,42 +208,19 @@ static void create_without_key_on_done(void *arg, const struct db_rows *rows, co
 
 void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay)
 {
-	struct str key = http_header(c->req, "Idempotency-Key");
+	bool given;
 
 	c->go_on = go_on;
 	c->replay = replay;
-	if (key.p == NULL) {
+	if (!call_key_ok(c, &given))
+		return;
+	if (!given) {
 		go_on(c);
 		return;
 	}
-	if (!key_ok(key)) {
-		fail_key(c);
-		return;
-	}
 	struct db_unit *u = call_unit(c);
-	auth_store_idempotency_get(u, call_actor(c), key);
+	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
 	call_send(c, u, DB_READ, replay_on_row);
-}
-
-void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
-	call_handler *replay)
-bool call_key_ok(struct call *c, bool *ret_given)
-{
-	struct str key = http_header(c->req, "Idempotency-Key");
-
-	*ret_given = key.p != NULL;
-	if (key.p == NULL || key_ok(key))
-		return true;
-	(void)err_set(&e, ERR_INVALID, "Idempotency-Key must be 1 to %d printable ASCII characters",
-		KEY_MAX);
-	call_fail(c, &e);
-	return false;
-}
-
-void call_key_add(struct call *c, struct db_unit *u, struct str object_id)
-{
-	auth_store_idempotency_add(u, call_actor(c), http_header(c->req, "Idempotency-Key"),
-		request_hash(c), object_id);
 }
 
 void call_create(struct call *c, struct db_unit *u, struct str object_id, call_rows_cb *cb,
@@ -243,20 +231,13 @@ void call_create(struct call *c, struct db_unit *u, struct str object_id, call_r
 	c->object_id = object_id;
 	c->on_rows = cb;
 	c->replay = replay;
-	if (key.p == NULL) {
-		db_send(u, DB_WRITE, create_without_key_on_done, c);
-		return;
-	}
-	if (!key_ok(key)) {
-		db_unit_free(u);
-		fail_key(c);
 	if (!call_key_ok(c, &given)) {
 		db_unit_free(u);
 		return;
 	}
 	if (given)
 		call_key_add(c, u, object_id);
-	db_send(u, DB_WRITE, given ? create_on_done : call_on_written, c);
+	db_send(u, DB_WRITE, given ? create_on_done : create_without_key_on_done, c);
 }
 
 static void reply_buf(struct call *c, int status, struct buf *b)

@@ -76,6 +76,7 @@ void call_create(struct call *c, struct db_unit *u, struct str object_id, call_r
 /* For creations that must look at the present state before they write, where the first request has
  * left its mark: answers by `replay` when the Idempotency-Key is known, else goes on. */
 void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay);
+
 /* The parts of call_create, for handlers whose unit is sent by somebody else. call_key_ok: false
  * when the key is malformed, and the call is answered. call_replay: after a conflict with a key
  * given. */

@@ -9,5 +9,10 @@ extern const struct binding server_bindings[];
 extern const struct binding blob_bindings[];
 extern const struct binding dataset_bindings[];
 extern const struct binding dataset_create_bindings[];
+extern const struct binding pipeline_bindings[];
+extern const struct binding run_bindings[];
+extern const struct binding worker_bindings[];
+extern const struct binding sync_bindings[];
+extern const struct binding attempt_bindings[];
 
 #endif

@@ -204,10 +204,10 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 	policy.user = spec.retries.user;
 	policy.infra = spec.retries.infra;
 	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->attempts };
-	struct retry_verdict v =
-		retry_decide(&policy, &counts, (enum retry_blame)reason_blame(reason),
-			s->attempt_started_at != 0 || reason_blame(reason) == BLAME_USER,
-			p->random + i * 0x9e3779b97f4a7c15u);
+	/* Only an attempt that its worker never spoke of costs nothing. */
+	bool begun = reason != REASON_WORKER_LOST || s->attempt_started_at != 0;
+	struct retry_verdict v = retry_decide(&policy, &counts,
+		(enum retry_blame)reason_blame(reason), begun, p->random + i * 0x9e3779b97f4a7c15u);
 	struct change c = { .reason = s->attempt_reason,
 		.message = s->attempt_message,
 		.user_failures = v.user,

@@ -342,6 +342,7 @@ static void sched_pass(void *arg)
 	p->arena = a;
 	pool_snapshot(
 		s->pool, now, s->app->conf.worker_lost_after, seen_at, s, a, &p->snapshot, &next);
+	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
 	place_pass(&p->snapshot, a, &p->result);
 	if (next != 0)
 		loop_timer_set(&s->pass, (next - now) / 1000 + 1);

@@ -322,7 +322,7 @@ struct str spec_inputs_json(
 
 /* ---- rendering ---- */
 
-static bool find_name(void *arg, struct str name, struct render_value *ret)
+static bool find_name(const void *arg, struct str name, struct render_value *ret)
 {
 	const struct spec_scope *s = arg;
 
@@ -351,8 +351,7 @@ static bool find_name(void *arg, struct str name, struct render_value *ret)
 int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,
 	struct str *ret, struct err *e)
 {
-	struct spec_scope copy = *scope;
-	const struct render_scope rs = { .find = find_name, .arg = &copy };
+	const struct render_scope rs = { .find = find_name, .arg = scope };
 
 	if (!render_has_reference(text) && str_find(text, STR("$${")) < 0) {
 		*ret = text;

@@ -184,3 +184,8 @@ void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str 
 		DB_TEXTS(r->names, r->n), DB_TEXTS(r->paths, r->n), DB_INTS(r->sizes, r->n),
 		DB_BLOBS(r->digests, r->n), DB_JSON(summary));
 }
+
+void step_store_output(struct db_unit *u, struct str step_id, struct str name, struct str path)
+{
+	db_stmt(u, SQL_STEP_OUTPUT_FILE, DB_TEXT(step_id), DB_TEXT(name), DB_TEXT(path));
+}

@@ -29,7 +29,10 @@ void worker_store_assignment(struct db_unit *u, struct str attempt_id);
 /* Row: id, step_id, run_id, project_id, spec when the worker holds the attempt under the epoch. */
 void attempt_store_held(
 	struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch);
+/* Row: digest, size of a blob that the attempt reads. */
 void attempt_store_reads_blob(struct db_unit *u, struct str attempt_id, struct str digest);
+void step_store_output(struct db_unit *u, struct str step_id, struct str name,
+	struct str path); /* row: digest, size */
 struct output_rows {
 	struct str *names, *paths, *digests; /* digests: 32 bytes */
 	int64_t *sizes;

@@ -1,0 +1,269 @@
+/*
+ * An attempt's bytes: what its worker reads and what it puts out. Every effect carries the epoch; a
+ * stale one, or one of another worker, is superseded and changes nothing. Paths of outputs are
+ * relative to $TIDEMILL_OUTPUT, so an output's files begin with the path that was declared for it.
+ */
+#include "api/pipeline.h"
+#include "api/worker.h"
+#include "lib/json/json_write.h"
+#include "server/core/spec_check.h"
+#include "server/rest/download.h"
+#include "server/rest/handlers.h"
+#include "server/rest/upload.h"
+#include "server/store/blob_store.h"
+#include "server/store/worker_store.h"
+
+static void superseded(struct call *c)
+{
+	struct err e;
+
+	(void)err_set(
+		&e, ERR_SUPERSEDED, "the attempt is not held by this worker under this epoch");
+	call_fail(c, &e);
+}
+
+/* ---- reading ---- */
+
+static void blob_on_row(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0) {
+		superseded(c);
+		return;
+	}
+	if (rows[1].n == 0) {
+		call_not_found(c, "blob among what the attempt reads");
+		return;
+	}
+	download_send(c,
+		&(struct download){ .id = download_id(&rows[1], 0),
+			.name = call_param(c, "digest"),
+			.type = "application/octet-stream" },
+		NULL);
+}
+
+static bool digest_ok(struct call *c, struct str hex, struct str *ret)
+{
+	unsigned char *bytes = arena_alloc(c->arena, HASH_SIZE);
+
+	*ret = (struct str){ (const char *)bytes, HASH_SIZE };
+	if (hash_parse_hex(hex, bytes))
+		return true;
+	call_invalid(c, "/digest", "a digest is a SHA-256 in 64 lower-case hex digits");
+	return false;
+}
+
+static void attempt_blob(struct call *c)
+{
+	const struct epoch_query *q = c->query;
+	struct str digest;
+
+	if (!digest_ok(c, call_param(c, "digest"), &digest))
+		return;
+	struct db_unit *u = call_unit(c);
+	attempt_store_held(u, call_param(c, "attempt"), c->who.worker_id, q->epoch);
+	attempt_store_reads_blob(u, call_param(c, "attempt"), digest);
+	call_send(c, u, DB_READ, blob_on_row);
+}
+
+static void output_on_row(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0)
+		call_not_found(c, "file of this output");
+	else
+		download_send(c,
+			&(struct download){ .id = download_id(&rows[0], 0),
+				.name = call_param(c, "path"),
+				.type = "application/octet-stream" },
+			NULL);
+}
+
+static void step_output(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	step_store_output(u, call_param(c, "step"), call_param(c, "output"), call_param(c, "path"));
+	call_send(c, u, DB_READ, output_on_row);
+}
+
+/* ---- writing ---- */
+
+static void upload_on_stored(struct call *c, const struct db_rows *rows)
+{
+	(void)rows;
+	call_reply(c, c->route->ok, blob_fields, c->state);
+}
+
+static void upload_on_bytes(struct call *c, const struct blob_id *id)
+{
+	struct blob *b = arena_new_of(c->arena, struct blob);
+	struct db_unit *u = call_unit(c);
+
+	*b = (struct blob){ .digest = upload_hex(c, id), .size = id->size };
+	c->state = b;
+	blob_store_put(u, c->project_id, upload_digest(id), id->size);
+	call_send(c, u, DB_WRITE, upload_on_stored);
+}
+
+static void upload_on_held(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0) {
+		superseded(c);
+		return;
+	}
+	c->project_id = arena_str(c->arena, db_str(&rows[0], 0, db_col(&rows[0], "project_id")));
+	upload_take(c, call_param(c, "digest"), upload_on_bytes, NULL);
+}
+
+static void attempt_upload(struct call *c)
+{
+	const struct epoch_query *q = c->query;
+	struct db_unit *u = call_unit(c);
+
+	attempt_store_held(u, call_param(c, "attempt"), c->who.worker_id, q->epoch);
+	call_send(c, u, DB_READ, upload_on_held);
+}
+
+/* ---- committing outputs ---- */
+
+struct commit {
+	struct output_rows rows;
+	struct buf summary;
+};
+
+static const struct output_spec *find_output(const struct step_spec *spec, struct str name)
+{
+	for (size_t i = 0; i < spec->outputs.n; i++)
+		if (str_eq(list_at(&spec->outputs, struct output_spec, i)->name, name))
+			return list_at(&spec->outputs, struct output_spec, i);
+	return NULL;
+}
+
+/* The declared path itself (a file), or something below it. */
+static bool belongs(struct str path, struct str declared)
+{
+	return str_eq(path, declared) ||
+	       (str_starts(path, declared) && path.n > declared.n && path.p[declared.n] == '/');
+}
+
+static int add_file(struct call *c, struct commit *k, const struct output_spec *o,
+	const struct file *f, struct err *e)
+{
+	size_t i = k->rows.n;
+	unsigned char *digest = arena_alloc(c->arena, HASH_SIZE);
+
+	if (spec_check_path(f->path, e) < 0 || !belongs(f->path, o->path))
+		return err_field(e, "/outputs", "%.100s is not below the output's path %.100s",
+			f->path.p, o->path.p);
+	if (!hash_parse_hex(f->digest, digest))
+		return err_field(e, "/outputs",
+			"%.100s: a digest is a SHA-256 in 64 lower-case hex digits", f->path.p);
+	k->rows.names[i] = o->name;
+	k->rows.paths[i] = f->path;
+	k->rows.sizes[i] = f->size;
+	k->rows.digests[i] = (struct str){ (const char *)digest, HASH_SIZE };
+	k->rows.n++;
+	return 0;
+}
+
+static int add_output(struct call *c, struct commit *k, struct jsn_out *w,
+	const struct output_spec *o, const struct output_files *files, struct err *e)
+{
+	int64_t bytes = 0;
+
+	for (size_t i = 0; i < files->files.n; i++) {
+		const struct file *f = list_at(&files->files, struct file, i);
+		bytes += f->size;
+		if (add_file(c, k, o, f, e) < 0)
+			return -1;
+	}
+	jsn_key_str(w, o->name);
+	jsn_obj_begin(w);
+	jsn_key(w, "kind");
+	jsn_text(w, output_kind_names[o->kind]);
+	jsn_key(w, "path");
+	jsn_str(w, o->path);
+	jsn_key(w, "files");
+	jsn_int(w, (int64_t)files->files.n);
+	jsn_key(w, "bytes");
+	jsn_int(w, bytes);
+	jsn_obj_end(w);
+	return 0;
+}
+
+static int make_commit(
+	struct call *c, const struct step_spec *spec, struct commit *k, struct err *e)
+{
+	const struct outputs_put *in = c->in;
+	size_t n = 1;
+
+	for (size_t i = 0; i < in->outputs.n; i++)
+		n += list_at(&in->outputs, struct output_files, i)->files.n;
+	k->rows = (struct output_rows){ .names = arena_array_of(c->arena, struct str, n),
+		.paths = arena_array_of(c->arena, struct str, n),
+		.digests = arena_array_of(c->arena, struct str, n),
+		.sizes = arena_array_of(c->arena, int64_t, n) };
+	struct jsn_out w = jsn_out(&k->summary);
+	jsn_obj_begin(&w);
+	for (size_t i = 0; i < in->outputs.n; i++) {
+		const struct output_files *files = list_at(&in->outputs, struct output_files, i);
+		const struct output_spec *o = find_output(spec, files->name);
+		if (o == NULL)
+			return err_field(
+				e, "/outputs", "the step declares no output %.63s", files->name.p);
+		if (add_output(c, k, &w, o, files, e) < 0)
+			return -1;
+	}
+	jsn_obj_end(&w);
+	return 0;
+}
+
+static void outputs_on_done(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0)
+		superseded(c);
+	else
+		http_reply_empty(c->req, 204);
+}
+
+static void outputs_on_held(struct call *c, const struct db_rows *rows)
+{
+	const struct outputs_put *in = c->in;
+	struct commit k = { 0 };
+	struct step_spec spec;
+	struct err e;
+
+	if (rows[0].n == 0) {
+		superseded(c);
+		return;
+	}
+	buf_init(&k.summary, 1 << 20);
+	if (field_decode_reply(step_spec_fields, db_str(&rows[0], 0, db_col(&rows[0], "spec")),
+		    c->arena, &spec, &e) < 0 ||
+		make_commit(c, &spec, &k, &e) < 0) {
+		call_fail(c, &e);
+	} else {
+		struct db_unit *u = call_unit(c);
+		attempt_store_outputs(u, call_param(c, "attempt"), c->who.worker_id, in->epoch,
+			&k.rows, buf_str(&k.summary));
+		blob_store_touch(u, k.rows.digests, k.rows.n);
+		call_send(c, u, DB_WRITE, outputs_on_done);
+	}
+	buf_done(&k.summary);
+}
+
+static void attempt_outputs(struct call *c)
+{
+	const struct outputs_put *in = c->in;
+	struct db_unit *u = call_unit(c);
+
+	attempt_store_held(u, call_param(c, "attempt"), c->who.worker_id, in->epoch);
+	call_send(c, u, DB_READ, outputs_on_held);
+}
+
+const struct binding attempt_bindings[] = {
+	{ "attempts.blob", attempt_blob },
+	{ "attempts.upload", attempt_upload },
+	{ "attempts.outputs", attempt_outputs },
+	{ "steps.outputs", step_output },
+	{ 0 },
+};
