@@ -302,6 +302,7 @@ CREATE TABLE attempt (
 	signal      int,
 	evidence    jsonb NOT NULL DEFAULT '{}',
 	lost_after  bigint NOT NULL,                   -- microseconds of silence before the server gives it up
+	delivered   boolean NOT NULL DEFAULT false,    -- its worker has been told
 	cancel_requested_at timestamptz,
 	created_at  timestamptz NOT NULL DEFAULT now(),
 	started_at  timestamptz,

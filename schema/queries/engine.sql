@@ -59,9 +59,14 @@ FROM unnest($1::text[], $2::text[]) AS x(run_id, status) WHERE t.run_id = x.run_
 -- name: engine_run_update :exec
 -- params: id text, state text, reason text, message text
 UPDATE run SET state = $2, reason = $3, message = $4,
-	started_at = CASE WHEN $2 IN ('running', 'finishing', 'succeeded', 'failed') THEN coalesce(started_at, now()) ELSE started_at END,
 	ended_at = CASE WHEN $2 IN ('succeeded', 'failed', 'cancelled') THEN now() END
 WHERE id = $1;
+
+-- When the first of these steps began is when the run did.
+-- name: engine_run_started :exec
+-- params: id text, started_at timestamptz[]
+UPDATE run SET started_at = (SELECT min(t) FROM unnest($2::timestamptz[]) AS t) WHERE id = $1 AND started_at IS NULL
+	AND EXISTS (SELECT 1 FROM unnest($2::timestamptz[]) AS t WHERE t IS NOT NULL);
 
 -- name: engine_events :exec
 -- params: project_id text, types text[], subjects text[], parents text[], data jsonb[]

@@ -116,14 +116,19 @@ FROM attempt a WHERE a.id = ANY ($2);
 -- name: sync_open :many
 -- params: worker_id text
 SELECT a.id FROM attempt a WHERE a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-	AND NOT (a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL);
+	AND NOT (a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered);
 
--- Attempts that were cancelled before their worker had heard of them end here.
+-- name: sync_delivered :exec
+-- params: ids text[]
+UPDATE attempt SET delivered = true WHERE id = ANY ($1) AND NOT delivered;
+
+-- Attempts that were cancelled before their worker was told of them end here.
 -- name: sync_cancel_unheard :many
 -- params: worker_id text, known text[]
 WITH ended AS (
 	UPDATE attempt a SET state = 'cancelled', reason = 'cancelled', message = 'It was cancelled', ended_at = now()
-	WHERE a.worker_id = $1 AND a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND a.id <> ALL ($2)
+	WHERE a.worker_id = $1 AND a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered
+		AND a.id <> ALL ($2)
 	RETURNING a.id, a.run_id, a.step_id, a.project_id
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)

@@ -149,7 +149,8 @@ static void ask_details(struct call *c)
 
 	for (size_t i = 0; i < s->missing_n; i++)
 		worker_store_assignment(u, s->missing[i]);
-	call_send(c, u, DB_READ, sync_on_details);
+	worker_store_delivered(u, s->missing, s->missing_n);
+	call_send(c, u, DB_RELAXED, sync_on_details);
 }
 
 static void park(struct call *c)

@@ -392,6 +392,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 void plan_add(struct db_unit *u, const struct plan *p, int64_t now)
 {
 	engine_store_update_steps(u, &p->steps);
+	engine_store_run_started(u, p->run->id, &p->steps);
 	engine_store_queue(u, p->run->id, p->run->project_id, &p->queue);
 	engine_store_unqueue(u, p->unqueue, p->unqueue_n);
 	engine_store_cancel_attempts(u, p->cancel_attempts, p->cancel_n);

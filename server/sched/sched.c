@@ -42,7 +42,7 @@ struct sched {
 	struct arena *fetch_arena; /* ids of steps that were queued lately */
 	struct str *fetch;
 	size_t fetch_n;
-	bool fetching, passing, dirty, loading, closing;
+	bool fetching, passing, dirty, loading, reload, closing;
 	unsigned ticks;
 	size_t on_the_way; /* units whose callbacks will come */
 };
@@ -157,6 +157,7 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 
 	s->loading = false;
 	s->on_the_way--;
+	s->reload = s->passing; /* a pass points into the memory: read again after it */
 	if (s->closing || e->code != ERR_OK || !lease_held(s->lease) || s->passing) {
 		if (!s->closing && e->code != ERR_OK)
 			log_warn("the scheduler cannot read its state", LOG_E(e));
@@ -396,7 +397,7 @@ static void sched_on_assigned(void *arg, const struct db_rows *rows, const struc
 	}
 	/* What was not handed out is not in the queue any more, or we do not lead: read it again.
 	 */
-	if (e->code != ERR_OK || rows[0].n != p->rows.n)
+	if (e->code != ERR_OK || rows[0].n != p->rows.n || s->reload)
 		sched_load(s);
 	arena_drop(p->arena);
 	if (s->dirty)

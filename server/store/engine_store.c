@@ -118,3 +118,13 @@ void engine_store_sweep(struct db_unit *u, int64_t count)
 {
 	db_stmt(u, SQL_ENGINE_SWEEP, DB_INT(count));
 }
+
+void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->no_start[i]) {
+			db_stmt(u, SQL_ENGINE_RUN_STARTED, DB_TEXT(run_id),
+				db_with_nulls(DB_TIMES(s->started_at, s->n), s->no_start));
+			return;
+		}
+}

@@ -189,3 +189,8 @@ void step_store_output(struct db_unit *u, struct str step_id, struct str name, s
 {
 	db_stmt(u, SQL_STEP_OUTPUT_FILE, DB_TEXT(step_id), DB_TEXT(name), DB_TEXT(path));
 }
+
+void worker_store_delivered(struct db_unit *u, const struct str *attempt_ids, size_t n)
+{
+	db_stmt(u, SQL_SYNC_DELIVERED, DB_TEXTS(attempt_ids, n));
+}

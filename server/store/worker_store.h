@@ -25,6 +25,7 @@ void worker_store_cancel_unheard(
 	struct db_unit *u, struct str worker_id, const struct str *known, size_t n);
 void worker_store_state(struct db_unit *u, struct str id);
 void worker_store_assignment(struct db_unit *u, struct str attempt_id);
+void worker_store_delivered(struct db_unit *u, const struct str *attempt_ids, size_t n);
 
 /* Row: id, step_id, run_id, project_id, spec when the worker holds the attempt under the epoch. */
 void attempt_store_held(
