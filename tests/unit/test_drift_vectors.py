@@ -49,7 +49,7 @@ def test_vector(case, tmp_path):
     assert out["name"] == case["name"]
     if "skipped" in out:
         assert case["test"] in MAY_SKIP, out["skipped"]
-        pytest.skip(out["skipped"])
+        pytest.skip("n/a: " + out["skipped"])
     compare(out["result"], case["expected"], case.get("tolerance", {}))
 
 
