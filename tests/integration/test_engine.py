@@ -454,3 +454,22 @@ def test_a_second_server_takes_over(postgres, project):
             until(lambda: there.get(f"/api/v1/runs/{run['id']}").json()["state"] == "succeeded", 20)
         finally:
             two.__exit__(None)
+
+
+def test_an_orderly_end_answers_what_is_parked(postgres, project):
+    with Server(postgres) as s:
+        admin = s.admin()
+        admin.post("/api/v1/projects", {"name": project}, expect=201)
+        hands = [Hand(s, admin, f"w{i}", pool=project) for i in range(3)]
+        run = submit(admin, project, pipeline({"a": step("elsewhere")}))
+        replies = []
+        waiters = [threading.Thread(target=lambda h=h: replies.append(h.sync(wait=True))) for h in hands]
+        waiters.append(threading.Thread(target=lambda: replies.append(s.client(s.token).get(f"/api/v1/runs/{run['id']}?wait=30s", expect=200))))
+        for w in waiters:
+            w.start()
+        until(lambda: s.sql("SELECT count(*) FROM worker_seen")[0] == "3", 10)
+        start = time.monotonic()
+        s.stop()
+        for w in waiters:
+            w.join(10)
+        assert len(replies) == 4 and time.monotonic() - start < 8
