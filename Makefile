@@ -10,7 +10,7 @@ GEN     := build/gen
 VERSION := 0.1.0
 MAKEFLAGS += --no-builtin-rules
 
-PKGS := jansson yaml-0.1 libpq libevent_core libevent_extra libevent_openssl libevent_pthreads libcurl libgit2 openssl libzstd
+PKGS := jansson yaml-0.1 libpq libevent_core libevent_extra libevent_openssl libevent_pthreads libcurl libgit2 openssl libzstd zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl -pthread
 

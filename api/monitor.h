@@ -22,6 +22,7 @@ struct features_spec {
 struct window_spec {
 	struct field_span size; /* by the time column, or */
 	int64_t rows; /* every so many rows */
+	bool has_rows;
 };
 
 enum test_kind { TEST_PSI, TEST_KS, TEST_WASSERSTEIN, TEST_JENSEN_SHANNON, TEST_KIND_COUNT };
@@ -163,7 +164,7 @@ struct observation_query {
 };
 extern const struct field observation_query_fields[];
 struct observation_result {
-	int64_t rows, duplicates, late, windows;
+	int64_t rows, duplicates, late, unknown, windows;
 	bool replayed;
 };
 extern const struct field observation_result_fields[];

@@ -22,6 +22,8 @@ struct app {
 	struct progress *progress; /* sched/progress.h */
 	struct logs *logs; /* rest/logs.h: ingest and followers */
 	struct fleet *fleet; /* sched/fleet.h: parked workers */
+	struct windows *windows; /* sched/windows.h */
+	struct finish *finish; /* sched/finish.h */
 	struct sched *sched; /* sched/sched.h: leader duties */
 	struct triggers *triggers; /* sched/triggers.h */
 	struct metrics *metrics; /* rest/metrics.h */

@@ -25,6 +25,7 @@
 #include "server/sched/progress.h"
 #include "server/sched/sched.h"
 #include "server/sched/triggers.h"
+#include "server/sched/windows.h"
 #include "server/store/credential.h"
 
 #include "gen/sql.h"
@@ -47,7 +48,8 @@ struct server {
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
 	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
-	worker_bindings, sync_bindings, attempt_bindings, NULL };
+	worker_bindings, sync_bindings, attempt_bindings, model_bindings, monitor_bindings,
+	observation_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -126,7 +128,6 @@ static void on_signal(void *arg, int signo)
 	}
 	log_info("draining", LOG_I("signal", signo));
 	s->app.draining = true;
-	fleet_wake_all(s->app.fleet);
 	http_server_drain(s->app.http, s->app.conf.shutdown_grace / 1000, on_drained, s);
 }
 
@@ -245,6 +246,7 @@ static int server_open(struct server *s, struct err *e)
 	app->hub = hub_new(app);
 	app->launcher = launcher_new(app);
 	app->progress = progress_new(app);
+	app->windows = windows_new(app);
 	app->fleet = fleet_new(app);
 	app->sched = sched_new(app);
 	app->triggers = triggers_new(app);
@@ -261,12 +263,11 @@ static void server_close(struct server *s)
 	blob_gc_free(s->gc);
 	if (app->http != NULL)
 		http_server_free(app->http);
-	/* Parked requests and streams are told now that their clients are gone. */
-	for (int i = 0; app->loop != NULL && i < 3; i++)
-		loop_step(app->loop, false);
 	triggers_free(app->triggers);
 	sched_free(app->sched);
 	fleet_free(app->fleet);
+	windows_free(app->windows);
+	app->windows = NULL;
 	launcher_free(app->launcher);
 	hub_free(app->hub);
 	app->hub = NULL;
@@ -274,6 +275,7 @@ static void server_close(struct server *s)
 		db_listen_free(app->listen);
 		db_notify_free(app->notify);
 		db_free(app->db);
+		app->db = NULL;
 		loop_step(app->loop, false);
 		loop_free(app->loop);
 	}

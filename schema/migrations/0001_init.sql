@@ -554,6 +554,8 @@ CREATE TABLE monitor (
 	alias       ctext NOT NULL,
 	policy_state jsonb NOT NULL DEFAULT '{}',
 	mutes       jsonb NOT NULL DEFAULT '[]',
+	newest_at   timestamptz,                       -- time of the newest row: the monitor's clock
+	rows_taken  bigint NOT NULL DEFAULT 0,
 	created_at  timestamptz NOT NULL DEFAULT now(),
 	created_by  ctext,
 	version     bigint NOT NULL DEFAULT 1,         -- moves with every decision: the compare-and-set key
@@ -562,15 +564,16 @@ CREATE TABLE monitor (
 );
 CREATE INDEX monitor_model ON monitor (model_id);
 
--- The profile of a model version's training data under one monitor's columns; immutable.
+-- The profile of a model version's training data under one monitor's columns; immutable. Observations
+-- name the layout that their cells were written in.
 CREATE TABLE reference (
 	id               ctext PRIMARY KEY,            -- ref_…
+	layout           bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
 	monitor_id       ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
 	model_version_id ctext NOT NULL REFERENCES model_version ON DELETE CASCADE,
 	spec_version     bigint NOT NULL,
 	rows             bigint NOT NULL,
-	level            float8,                       -- performance on the gate's holdout
-	profile          bytea NOT NULL,
+	profile          bytea NOT NULL,               -- server/sched/reference.h
 	created_at       timestamptz NOT NULL DEFAULT now(),
 	UNIQUE (monitor_id, model_version_id, spec_version)
 );
@@ -579,6 +582,7 @@ CREATE TABLE monitor_window (
 	id           ctext PRIMARY KEY,                -- win_…
 	monitor_id   ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
 	made         date NOT NULL,
+	ordinal      bigint NOT NULL,                  -- of windows by rows, from 1; 0: by time
 	start_at     timestamptz NOT NULL,             -- in the data's time
 	end_at       timestamptz NOT NULL,             -- exclusive
 	state        text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'closed')),
@@ -588,12 +592,16 @@ CREATE TABLE monitor_window (
 	reference_id ctext REFERENCES reference ON DELETE SET NULL,
 	model_version_id ctext,
 	performance  float8,
+	level        float8,                           -- what performance was held against
 	drift_share  float8,
 	severity     text NOT NULL DEFAULT 'none' CHECK (severity IN ('none', 'ok', 'warn', 'alert', 'insufficient')),
+	policy_before jsonb,                           -- the monitor's policy state before the first closing
 	closed_at    timestamptz,
 	created_at   timestamptz NOT NULL DEFAULT now(),
-	UNIQUE (monitor_id, start_at)
+	version      bigint NOT NULL DEFAULT 1,        -- moves with every row, label and closing
+	UNIQUE (monitor_id, start_at, ordinal)
 );
+CREATE INDEX monitor_window_open ON monitor_window (monitor_id, start_at) WHERE state = 'open';
 
 -- One row per predicted row: late labels find their prediction here; features feed the profiles.
 CREATE TABLE observation (
@@ -601,20 +609,35 @@ CREATE TABLE observation (
 	window_id  ctext NOT NULL,
 	row_id     ctext NOT NULL,
 	time       timestamptz NOT NULL,
-	prediction float8,
+	prediction float8 NOT NULL,
 	label      float8,
-	label_time timestamptz,
-	features   float8[],                           -- numeric features in the order of the reference, NaN = missing
-	categories text[],                             -- categorical ones; null = missing
+	layout     bigint NOT NULL,                    -- of the reference in whose order the cells stand
+	cells      bytea NOT NULL,                     -- features, as server/sched/reference.h says
 	PRIMARY KEY (made, window_id, row_id)
 ) PARTITION BY RANGE (made);
 CREATE TABLE observation_default PARTITION OF observation DEFAULT;
+
+-- Rows of a request that is still being read. Lost with a crash, as is the request.
+CREATE UNLOGGED TABLE observation_stage (
+	stage_id   ctext NOT NULL,
+	ord        bigint NOT NULL,                    -- order in the request
+	row_id     ctext NOT NULL,
+	time       timestamptz,
+	ordinal    bigint NOT NULL DEFAULT 0,
+	start_at   timestamptz,                        -- of its window
+	end_at     timestamptz,
+	prediction float8,
+	label      float8,
+	cells      bytea,
+	made_at    timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (stage_id, ord)
+);
 
 CREATE TABLE observation_batch (
 	monitor_id   ctext NOT NULL REFERENCES monitor ON DELETE CASCADE,
 	batch_id     ctext NOT NULL,
 	request_hash bytea NOT NULL,
-	rows         bigint NOT NULL,
+	result       jsonb NOT NULL,
 	received_at  timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (monitor_id, batch_id)
 );
@@ -643,7 +666,7 @@ CREATE TABLE decision (
 	revision     int NOT NULL,
 	spec_version bigint NOT NULL,
 	cause        text NOT NULL,                    -- performance | drift | data_quality
-	action       text NOT NULL CHECK (action IN ('record', 'warn', 'alert', 'retrain', 'block')),
+	action       text NOT NULL CHECK (action IN ('record', 'warn', 'alert', 'retrain', 'block', 'rollback')),
 	fired        boolean NOT NULL,
 	suppressed_by text NOT NULL DEFAULT '',        -- cooldown | budget | open_retraining | muted | …
 	reason       text NOT NULL,
@@ -705,6 +728,182 @@ BEGIN
 		RAISE EXCEPTION 'monitor has changed' USING ERRCODE = 'TM001';
 	END IF;
 	RETURN expected + 1;
+END $$;
+
+-- ---- observations --------------------------------------------------------------------------------------------
+
+-- An identity as lib/base/id.h makes them, for rows that a statement makes by itself.
+CREATE FUNCTION make_id(prefix text) RETURNS text LANGUAGE sql VOLATILE AS $$
+	SELECT prefix || '_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + digit, 1), '' ORDER BY place)
+	FROM (
+		SELECT place, ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint >> (5 * (9 - place))) & 31)::int AS digit
+		FROM generate_series(0, 9) AS place
+		UNION ALL
+		SELECT 10 + i, get_byte(bytes, i) & 31
+		FROM (SELECT uuid_send(gen_random_uuid()) AS bytes OFFSET 0) AS random, generate_series(0, 15) AS i
+	) AS digits
+$$;
+
+-- A window that is still as it was read; else the whole unit fails with TM001 and is worked out again.
+CREATE FUNCTION window_advance(window_id text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE monitor_window SET version = expected + 1 WHERE id = window_id AND version = expected;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'window has changed' USING ERRCODE = 'TM001';
+	END IF;
+	RETURN expected + 1;
+END $$;
+
+-- What a batch did when it came for the first time; NULL: it is new. TM003: other bytes under its name.
+CREATE FUNCTION observation_replay(mon text, batch text, hash bytea) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	old observation_batch;
+BEGIN
+	SELECT * INTO old FROM observation_batch WHERE monitor_id = mon AND batch_id = batch;
+	IF NOT FOUND THEN
+		RETURN NULL;
+	END IF;
+	IF old.request_hash <> hash THEN
+		RAISE EXCEPTION 'the batch has other bytes' USING ERRCODE = 'TM003';
+	END IF;
+	RETURN old.result || '{"replayed": true}';
+END $$;
+
+-- Puts staged rows into their windows: those by time, or by rows (per_window > 0) in the order they came.
+-- A closed window takes rows until the monitor's clock has passed its end by `grace`, and is open again then.
+CREATE FUNCTION observation_commit(mon text, spec_at bigint, stage text, lay bigint, batch text, hash bytea,
+	grace interval, per_window bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	m monitor;
+	result jsonb;
+	staged bigint;
+	too_late bigint := 0;
+	added bigint;
+	touched bigint;
+	newest timestamptz;
+BEGIN
+	SELECT * INTO m FROM monitor WHERE id = mon AND spec_version = spec_at FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'monitor has changed' USING ERRCODE = 'TM001';
+	END IF;
+	result := observation_replay(mon, batch, hash);
+	IF result IS NOT NULL THEN
+		DELETE FROM observation_stage WHERE stage_id = stage;
+		RETURN result;
+	END IF;
+	SELECT count(*), max(time) INTO staged, newest FROM observation_stage WHERE stage_id = stage;
+	IF per_window = 0 THEN
+		DELETE FROM observation_stage s WHERE s.stage_id = stage AND s.end_at + grace < m.newest_at
+			AND NOT EXISTS (SELECT FROM monitor_window w WHERE w.monitor_id = mon
+				AND w.start_at = s.start_at AND w.ordinal = 0 AND w.state = 'open');
+		GET DIAGNOSTICS too_late = ROW_COUNT;
+	ELSE
+		DELETE FROM observation_stage s USING monitor_window w, observation o
+			WHERE s.stage_id = stage AND w.monitor_id = mon AND o.made = w.made AND o.window_id = w.id
+				AND o.row_id = s.row_id;
+		DELETE FROM observation_stage s USING observation_stage earlier
+			WHERE s.stage_id = stage AND earlier.stage_id = stage AND earlier.row_id = s.row_id AND earlier.ord < s.ord;
+		UPDATE observation_stage s SET ordinal = x.ordinal,
+			start_at = coalesce(w.start_at, x.start_at), end_at = x.end_at
+		FROM (SELECT ord, n.ordinal, min(time) OVER same AS start_at,
+				max(time) OVER same + interval '1 microsecond' AS end_at
+			FROM (SELECT ord, time, (m.rows_taken + row_number() OVER (ORDER BY ord) - 1) / per_window + 1 AS ordinal
+				FROM observation_stage WHERE stage_id = stage) n
+			WINDOW same AS (PARTITION BY n.ordinal)) x
+		LEFT JOIN monitor_window w ON w.monitor_id = mon AND w.ordinal = x.ordinal
+		WHERE s.stage_id = stage AND s.ord = x.ord;
+	END IF;
+	INSERT INTO monitor_window (id, monitor_id, made, ordinal, start_at, end_at)
+	SELECT make_id('win'), mon, date_trunc('month', now())::date, s.ordinal, s.start_at, max(s.end_at)
+	FROM observation_stage s WHERE s.stage_id = stage GROUP BY s.ordinal, s.start_at
+	ON CONFLICT (monitor_id, start_at, ordinal) DO UPDATE SET end_at = greatest(monitor_window.end_at, excluded.end_at)
+		WHERE monitor_window.ordinal > 0;
+	WITH taken AS (
+		INSERT INTO observation (made, window_id, row_id, time, prediction, label, layout, cells)
+		SELECT w.made, w.id, s.row_id, s.time, s.prediction, s.label, lay, s.cells
+		FROM observation_stage s JOIN monitor_window w
+			ON w.monitor_id = mon AND w.start_at = s.start_at AND w.ordinal = s.ordinal
+		WHERE s.stage_id = stage ORDER BY s.ord
+		ON CONFLICT DO NOTHING RETURNING window_id, label
+	), changed AS (
+		UPDATE monitor_window w SET rows = w.rows + t.n, labelled = w.labelled + t.labels, state = 'open',
+			version = w.version + 1
+		FROM (SELECT window_id, count(*) AS n, count(label) AS labels FROM taken GROUP BY window_id) t
+		WHERE w.id = t.window_id RETURNING t.n
+	)
+	SELECT coalesce(sum(n), 0), count(*) INTO added, touched FROM changed;
+	UPDATE monitor SET newest_at = greatest(newest_at, newest), rows_taken = rows_taken + added WHERE id = mon;
+	result := jsonb_build_object('rows', added, 'duplicates', staged - too_late - added, 'late', too_late,
+		'unknown', 0, 'windows', touched, 'replayed', false);
+	INSERT INTO observation_batch (monitor_id, batch_id, request_hash, result)
+	SELECT mon, batch, hash, result WHERE batch IS NOT NULL;
+	DELETE FROM observation_stage WHERE stage_id = stage;
+	RETURN result;
+END $$;
+
+-- Puts staged labels to the rows that wait for them; the first label of a row stays.
+CREATE FUNCTION label_commit(mon text, spec_at bigint, stage text, batch text, hash bytea, grace interval)
+RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	m monitor;
+	result jsonb;
+	staged bigint;
+	known bigint;
+	too_late bigint;
+	added bigint;
+	touched bigint;
+BEGIN
+	SELECT * INTO m FROM monitor WHERE id = mon AND spec_version = spec_at FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'monitor has changed' USING ERRCODE = 'TM001';
+	END IF;
+	result := observation_replay(mon, batch, hash);
+	IF result IS NOT NULL THEN
+		DELETE FROM observation_stage WHERE stage_id = stage;
+		RETURN result;
+	END IF;
+	SELECT count(*) INTO staged FROM observation_stage WHERE stage_id = stage;
+	WITH found AS MATERIALIZED (
+		SELECT DISTINCT ON (w.id, s.row_id) w.made, w.id AS window_id, s.row_id, s.label, o.label IS NULL AS wanted,
+			w.state = 'closed' AND w.end_at + grace < m.newest_at AS late
+		FROM observation_stage s JOIN monitor_window w
+			ON w.monitor_id = mon AND (s.start_at IS NULL OR w.ordinal > 0 OR w.start_at = s.start_at)
+		JOIN observation o ON o.made = w.made AND o.window_id = w.id AND o.row_id = s.row_id
+		WHERE s.stage_id = stage ORDER BY w.id, s.row_id, s.ord
+	), taken AS (
+		UPDATE observation o SET label = f.label FROM found f
+		WHERE f.wanted AND NOT f.late AND o.made = f.made AND o.window_id = f.window_id AND o.row_id = f.row_id
+		RETURNING o.window_id
+	), changed AS (
+		UPDATE monitor_window w SET labelled = w.labelled + t.n, state = 'open', version = w.version + 1
+		FROM (SELECT window_id, count(*) AS n FROM taken GROUP BY window_id) t WHERE w.id = t.window_id RETURNING t.n
+	)
+	SELECT (SELECT count(*) FROM found), (SELECT count(*) FROM found f WHERE f.late AND f.wanted),
+		(SELECT coalesce(sum(n), 0) FROM changed), (SELECT count(*) FROM changed)
+	INTO known, too_late, added, touched;
+	result := jsonb_build_object('rows', added, 'duplicates', known - too_late - added, 'late', too_late,
+		'unknown', greatest(staged - known, 0), 'windows', touched, 'replayed', false);
+	INSERT INTO observation_batch (monitor_id, batch_id, request_hash, result)
+	SELECT mon, batch, hash, result WHERE batch IS NOT NULL;
+	DELETE FROM observation_stage WHERE stage_id = stage;
+	RETURN result;
+END $$;
+
+-- Moves an alias if it is where it was read (expected: NULL when it was not there), with its history.
+CREATE FUNCTION alias_move(model text, name text, target text, expected text, why text, words text, who text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF expected IS NULL THEN
+		INSERT INTO model_alias (model_id, alias, version_id) VALUES (model, name, target) ON CONFLICT DO NOTHING;
+	ELSE
+		UPDATE model_alias SET version_id = target, changed_at = now(), version = version + 1
+		WHERE model_id = model AND alias = name AND version_id = expected;
+	END IF;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'alias has changed' USING ERRCODE = 'TM001';
+	END IF;
+	INSERT INTO model_alias_history (model_id, alias, version_id, previous_id, cause, note, actor)
+	VALUES (model, name, target, expected, why, words, who);
 END $$;
 
 -- ---- partitions ------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 #include "server/sched/fleet.h"
 
-#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json_read.h"
@@ -71,7 +70,8 @@ void fleet_free(struct fleet *f)
 	hub_unlisten(f->listener);
 	while (map_next(f->hosts, &at, &key, &value)) {
 		struct host *h = value;
-		BUG_ON(h->wait != NULL);
+		if (h->wait != NULL)
+			fleet_unpark(h->wait);
 		host_free(h);
 	}
 	map_free(f->hosts);
@@ -178,19 +178,6 @@ void fleet_wake(struct fleet *f, struct str worker_id)
 
 	if (h != NULL && h->wait != NULL)
 		loop_timer_set(&h->wait->timer, 0);
-}
-
-void fleet_wake_all(struct fleet *f)
-{
-	size_t at = 0;
-	struct str key;
-	void *value;
-
-	while (map_next(f->hosts, &at, &key, &value)) {
-		struct host *h = value;
-		if (h->wait != NULL)
-			loop_timer_set(&h->wait->timer, 0);
-	}
 }
 
 size_t fleet_parked(const struct fleet *f)

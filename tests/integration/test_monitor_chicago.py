@@ -1,0 +1,75 @@
+"""The story of the example, told to the monitor directly: scored quarters in, windows closed, decisions out."""
+import json
+
+import pytest
+
+import monitor_world as world
+
+BASE = "/api/v1/projects/demo"
+MONITOR = """
+apiVersion: tidemill/v1
+kind: Monitor
+metadata: {name: ridership}
+spec:
+  subject:   {model: ridership, alias: champion}
+  columns:   {id: row_id, time: date, prediction: y_pred, label: ridership}
+  features:  {include: ["*"], types: {"*_Home": category, "*_Away": category}}
+  window:    {size: 1q}
+  late: 30d
+  min_samples: 60
+  performance: {metric: mae}
+  policy:
+    performance:  {action: retrain, max_ratio: 1.5, clear_ratio: 1.3, k: 2, n: 3}
+    drift:        {action: alert, share: 0.2, clear: 0.1, k: 2, n: 3, clear_windows: 2}
+    data_quality: {action: block}
+    cooldown: 4
+    budget: {runs: 1, per: 180d}
+  retrain: {pipeline: ridership, inputs: {from: "${window.start - 3y}", to: "${window.start - 1d}",
+    holdout_from: "${window.start}", holdout_to: "${window.end - 1d}"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def story(server, api, project):
+    """Everything up to the first quarter of 2008, decided."""
+    version = world.dataset(api, project, "ridership", {"chicago.csv.gz": world.chicago()})
+    header, rows = world.scored("2001-01-01", "2003-09-30", "2003-10-01", "2009-12-31")
+    level = world.error(world.quarter(rows, 2003, 4))
+    world.model(server, project, "ridership", version, level=level, **{"from": "2001-01-01", "to": "2003-09-30"})
+    source = (world.EXAMPLE / "tidemill.yaml").read_text()
+    api.put(f"{BASE}/pipelines/ridership", {"source": source}, expect=200)
+    made = api.put(f"{BASE}/monitors/ridership", MONITOR.encode(), headers={"Content-Type": "application/yaml"}, expect=200)
+    assert made.json()["champion"] == "ridership/1"
+    closed = {}
+    for year in range(2004, 2009):
+        for q in range(1, 5):
+            if (year, q) > (2008, 1):
+                break
+            part = world.quarter(rows, year, q)
+            r = api.post(f"{BASE}/monitors/ridership/observations?batch={year}q{q}", world.csv(header, part),
+                         headers={"Content-Type": "text/csv"}, expect=200).json()
+            assert r == {"rows": len(part), "duplicates": 0, "late": 0, "unknown": 0, "windows": 1, "replayed": False}
+            start = f"{year}-{3 * q - 2:02d}-01T00:00:00Z"
+            done = api.post(f"{BASE}/monitors/ridership/windows/close", {"start": start}, expect=200).json()
+            assert done["closed"] == 1 and len(done["decisions"]) == 3
+            closed[year, q] = {d["cause"]: d for d in (api.get(f"/api/v1/decisions/{i}", expect=200).json()
+                                                       for i in done["decisions"])}
+    return {"level": level, "closed": closed, "rows": rows, "header": header}
+
+
+def test_it_warns_at_the_first_and_retrains_at_the_second_hot_quarter(story, server):
+    hot = {at: d["performance"] for at, d in story["closed"].items() if d["performance"]["inputs"]["verdict"] == "hot"}
+    for at, d in story["closed"].items():
+        p = d["performance"]
+        print(at, p["action"], p["fired"], round(p["inputs"]["score"], 3), p["reason"], "|", d["drift"]["inputs"]["drifted"])
+    assert sorted(hot) == [(2007, 4), (2008, 1)]
+    warn, fire = hot[2007, 4], hot[2008, 1]
+    assert (warn["action"], warn["fired"]) == ("warn", True) and warn["inputs"]["score"] == pytest.approx(1.66, abs=0.01)
+    assert (fire["action"], fire["fired"]) == ("retrain", True) and fire["inputs"]["score"] == pytest.approx(1.67, abs=0.01)
+    assert "retraining is started" in fire["reason"] and fire["run_id"] and fire["run_state"] == "queued"
+    run = server.admin().get(f"/api/v1/runs/{fire['run_id']}", expect=200).json()
+    assert run["trigger"] == "decision" and run["decision_id"] == fire["id"]
+    assert run["inputs"] == {"from": "2005-01-01", "to": "2007-12-31", "holdout_from": "2008-01-01",
+                             "holdout_to": "2008-03-31", "alpha": 1.0}
+    assert server.sql("SELECT count(*) FROM retraining") == ["1"]
+    assert all(d["data_quality"]["inputs"]["verdict"] == "calm" for d in story["closed"].values())
