@@ -1,0 +1,116 @@
+#include "cli/generic.h"
+
+#include "api/route.h"
+#include "cli/view.h"
+
+enum { LIMIT = 100 };
+
+/* "dry-run" -> "dry_run" */
+static const char *query_name(const struct cli *c, const char *flag)
+{
+	char *name = arena_dup(c->arena, str_c(flag));
+
+	for (char *p = name; *p != '\0'; p++) {
+		if (*p == '-')
+			*p = '_';
+	}
+	return name;
+}
+
+struct api_call generic_call(const struct cli *c)
+{
+	struct api_call q = { .route = c->cmd->route };
+	size_t n = 0;
+
+	for (int i = 0; i < API_PARAMS; i++)
+		q.params[i] = cli_arg(c, i);
+	for (const struct flag *f = c->cmd->flags; f != NULL && f->name != NULL; f++) {
+		if (!f->query || !cli_has(c, f->name))
+			continue;
+		q.query[n++] = (struct api_pair){ query_name(c, f->name),
+			f->type == FLAG_BOOL ? STR("true") : cli_text(c, f->name) };
+	}
+	return q;
+}
+
+static int on_item(void *arg, const struct jsn *item, struct err *e)
+{
+	(void)e;
+	view_list_add(arg, item);
+	return 0;
+}
+
+int generic_list(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	int64_t limit = command_flag(c->cmd, STR("limit")) != NULL ? cli_int(c, "limit", LIMIT) : 0;
+	struct view_list *l = view_list_new(c, c->cmd->view);
+	struct str more = STR_NONE;
+
+	if (api_each(c, &q, limit, on_item, l, &more, e) < 0) {
+		view_list_free(l);
+		return -1;
+	}
+	return view_list_end(l, more, e);
+}
+
+int generic_object(struct cli *c, const struct api_call *q, struct err *e)
+{
+	struct api_reply r;
+
+	if (api_do(c, q, &r, e) < 0)
+		return -1;
+	int rc = view_object(c, c->cmd->view, r.body, r.root, e);
+	api_done(&r);
+	return rc;
+}
+
+int generic_show(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+
+	return generic_object(c, &q, e);
+}
+
+int generic_post(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+
+	return generic_object(c, &q, e);
+}
+
+/* The ETag of the object that will go, by the noun's "get". */
+static int current_etag(struct cli *c, struct str *ret, struct err *e)
+{
+	struct str noun = str_c(c->cmd->route);
+	struct api_call q = generic_call(c);
+	struct api_reply r;
+
+	noun.n = (size_t)str_find_char(noun, '.');
+	q.route = arena_printf(c->arena, "%.*s.get", STR_ARG(noun)).p;
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	*ret = arena_str(c->arena, r.etag);
+	api_done(&r);
+	return 0;
+}
+
+int generic_delete(struct cli *c, struct err *e)
+{
+	const struct route *route = route_find(c->cmd->route);
+	struct api_call q = generic_call(c);
+	struct api_reply r;
+	bool dry = command_flag(c->cmd, STR("dry-run")) != NULL && cli_has(c, "dry-run");
+	const char *last = c->args[c->n_args - 1];
+
+	BUG_ON(route == NULL);
+	if (!dry && cli_confirm(c, arena_printf(c->arena, "%s %s", c->cmd->name, last).p, e) < 0)
+		return -1;
+	if ((route->flags & ROUTE_IF_MATCH) && current_etag(c, &q.if_match, e) < 0)
+		return -1;
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	api_done(&r);
+	cli_say(c, "%s: %s", last, dry ? "could be removed" : "removed");
+	return EXIT_DONE;
+}

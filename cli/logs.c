@@ -1,0 +1,358 @@
+#include "cli/logs.h"
+
+#include "cli/follow.h"
+#include "cli/nouns.h"
+#include "cli/view.h"
+#include "lib/base/clock.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PAGE_LINES = 1000, LINE_MAX_BYTES = 8 << 20, POLL_US = 300000 };
+
+/* ---- which lines were printed ---------------------------------------------------------------- */
+
+static void seen_drop(struct seen *s, size_t i)
+{
+	s->n_ahead--;
+	memmove(&s->ahead[i], &s->ahead[i + 1], (s->n_ahead - i) * sizeof s->ahead[0]);
+}
+
+/* Ranges that `next` has reached become part of what lies below it. */
+static void seen_settle(struct seen *s)
+{
+	for (size_t i = 0; i < s->n_ahead;) {
+		if (s->ahead[i].from > s->next) {
+			i++;
+			continue;
+		}
+		if (s->ahead[i].to > s->next)
+			s->next = s->ahead[i].to;
+		seen_drop(s, i);
+		i = 0;
+	}
+}
+
+bool seen_add(struct seen *s, int64_t line)
+{
+	if (s->next == 0)
+		s->next = line;
+	if (line < s->next)
+		return false;
+	for (size_t i = 0; i < s->n_ahead; i++) {
+		if (line >= s->ahead[i].from && line < s->ahead[i].to)
+			return false;
+		if (line == s->ahead[i].to) {
+			s->ahead[i].to++;
+			return true;
+		}
+	}
+	if (line == s->next) {
+		s->next++;
+		seen_settle(s);
+		return true;
+	}
+	if (s->n_ahead == SEEN_RANGES) { /* more gaps than streams: the lowest will not come */
+		s->next = s->ahead[0].to;
+		seen_settle(s);
+	}
+	s->ahead[s->n_ahead].from = line;
+	s->ahead[s->n_ahead++].to = line + 1;
+	return true;
+}
+
+/* ---- one attempt ----------------------------------------------------------------------------- */
+
+struct tail {
+	struct cli *c;
+	const struct log_options *o;
+	struct str attempt;
+	struct seen seen;
+	struct buf line;
+	FILE *to;
+	char from[24], last[24];
+	bool pending; /* a line was open when we last heard of it */
+	bool over;
+};
+
+static int write_line(struct tail *t, const struct jsn *l, struct err *e)
+{
+	struct str text = jsn_get_str(jsn_get(l, "text"));
+	struct str stream = jsn_get_str(jsn_get(l, "stream"));
+
+	buf_clear(&t->line);
+	if (t->c->output != OUTPUT_TABLE) {
+		jsn_write(l, &t->line);
+	} else {
+		if (t->o->timestamps)
+			buf_addf(&t->line, "%.*s ", STR_ARG(jsn_get_str(jsn_get(l, "time"))));
+		if (str_is(stream, "system"))
+			buf_adds(&t->line, "[tidemill] ");
+		if (isatty(fileno(t->to)) == 1)
+			view_clean(text, &t->line);
+		else
+			buf_add(&t->line, text);
+	}
+	buf_addc(&t->line, '\n');
+	if (fwrite(t->line.p, 1, t->line.n, t->to) != t->line.n)
+		return err_errno(e, "write", "the log");
+	return 0;
+}
+
+static int write_lines(struct tail *t, const struct jsn *lines, struct err *e)
+{
+	t->pending = false;
+	for (size_t i = 0; i < jsn_count(lines); i++) {
+		const struct jsn *l = jsn_at(lines, i);
+		if (jsn_get_bool(jsn_get(l, "open"), false)) {
+			if (t->seen.next == 0)
+				t->seen.next = jsn_get_int(jsn_get(l, "line"), 0);
+			t->pending = true;
+			continue;
+		}
+		if (seen_add(&t->seen, jsn_get_int(jsn_get(l, "line"), 0)) &&
+			write_line(t, l, e) < 0)
+			return -1;
+	}
+	return fflush(t->to) == 0 ? 0 : err_errno(e, "write", "the log");
+}
+
+static int on_message(void *arg, const struct sse_message *m, struct err *e)
+{
+	struct tail *t = arg;
+	struct jsn_doc *doc;
+
+	if (str_is(m->event, "end")) {
+		t->over = true;
+		return 0;
+	}
+	if (!str_is(m->event, "lines"))
+		return 0;
+	if (jsn_parse(m->data, &doc, e) < 0)
+		return -1;
+	int rc = write_lines(t, jsn_get(jsn_root(doc), "lines"), e);
+	jsn_doc_free(doc);
+	return rc;
+}
+
+/* From the first line not printed; at the beginning the last ones, or all. */
+static void place(struct tail *t, struct api_pair *query)
+{
+	query[0] = query[1] = (struct api_pair){ NULL, STR_NONE };
+	if (t->seen.next == 0 && t->o->tail != 0) {
+		(void)str_print(t->last, sizeof t->last, "%lld", (long long)t->o->tail);
+		query[0] = (struct api_pair){ "tail", str_c(t->last) };
+		return;
+	}
+	(void)str_print(
+		t->from, sizeof t->from, "%lld", (long long)(t->seen.next > 0 ? t->seen.next : 1));
+	query[0] = (struct api_pair){ "from", str_c(t->from) };
+}
+
+static void on_resume(void *arg, struct api_pair *query)
+{
+	place(arg, query);
+}
+
+/* What is stored, page by page, up to its end. */
+static int read_pages(struct tail *t, struct err *e)
+{
+	struct api_reply r;
+	int64_t last, total;
+	int rc;
+
+	do {
+		struct api_call q = { .route = "logs.attempt", .params = { t->attempt } };
+		place(t, q.query);
+		q.query[2] = (struct api_pair){ "limit", STR("1000") };
+		if (api_do(t->c, &q, &r, e) < 0)
+			return -1;
+		rc = write_lines(t, jsn_get(r.root, "lines"), e);
+		last = jsn_get_int(jsn_get(r.root, "last"), 0);
+		total = jsn_get_int(jsn_get(r.root, "total"), 0);
+		bool empty = jsn_count(jsn_get(r.root, "lines")) == 0;
+		if (t->seen.next <= last)
+			t->seen.next = last + 1;
+		api_done(&r);
+		if (empty)
+			break;
+	} while (rc == 0 && last < total);
+	return rc;
+}
+
+static int follow_attempt(struct tail *t, struct err *e)
+{
+	struct follow f = { .route = "logs.attempt",
+		.params = { t->attempt },
+		.resume = on_resume,
+		.on_message = on_message,
+		.arg = t,
+		.forever = true,
+		.over = &t->over,
+		.until = t->o->until };
+
+	f.query[2] = (struct api_pair){ "follow", STR("true") };
+	if (follow(t->c, &f, e) < 0)
+		return -1;
+	return t->pending ? read_pages(t, e) : 0;
+}
+
+static int on_raw(void *arg, struct str bytes, struct err *e)
+{
+	(void)arg;
+	return view_print(bytes, e);
+}
+
+static int print_raw(struct cli *c, struct str attempt, struct err *e)
+{
+	struct api_call q = { .route = "logs.attempt",
+		.params = { attempt },
+		.push = on_raw,
+		.query = { { "raw", STR("true") } },
+		.once = true,
+		.timeout = -1,
+		.idle = CLOCK_MINUTE };
+	struct api_reply r;
+
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	api_done(&r);
+	return view_flush(e);
+}
+
+static int show_attempt(
+	struct cli *c, struct str attempt, const struct log_options *o, FILE *to, struct err *e)
+{
+	struct tail t = { .c = c, .o = o, .attempt = attempt, .to = to };
+	int rc;
+
+	if (o->raw)
+		return print_raw(c, attempt, e);
+	buf_init(&t.line, LINE_MAX_BYTES);
+	rc = o->follow ? follow_attempt(&t, e) : read_pages(&t, e);
+	buf_done(&t.line);
+	return rc;
+}
+
+int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e)
+{
+	struct log_options o = { .tail = lines };
+	struct api_call q = { .route = "steps.get", .params = { step_id } };
+	struct api_reply r;
+	int rc = 0;
+
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	struct str attempt = jsn_get_str(jsn_get(r.root, "attempt_id"));
+	if (attempt.n != 0)
+		rc = show_attempt(c, attempt, &o, stderr, e);
+	api_done(&r);
+	return rc;
+}
+
+/* ---- all steps of a run ---------------------------------------------------------------------- */
+
+struct run_logs {
+	struct cli *c;
+	const struct log_options *o;
+	struct map *shown; /* attempts */
+	bool found, printed;
+};
+
+static bool is_wanted(const struct run_logs *l, const struct jsn *step)
+{
+	return l->o->step.p == NULL || str_eq(l->o->step, jsn_get_str(jsn_get(step, "name")));
+}
+
+static int on_step(void *arg, const struct jsn *step, struct err *e)
+{
+	struct run_logs *l = arg;
+	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
+
+	if (!is_wanted(l, step))
+		return 0;
+	l->found = true;
+	if (attempt.n == 0 || map_get(l->shown, attempt) != NULL)
+		return 0;
+	map_put(l->shown, attempt, l);
+	l->printed = true;
+	if (l->o->step.p == NULL) {
+		int64_t n = jsn_get_int(jsn_get(step, "attempts"), 1);
+		if (n > 1)
+			cli_say(l->c, "==> %.*s, attempt %lld <==",
+				STR_ARG(jsn_get_str(jsn_get(step, "name"))), (long long)n);
+		else
+			cli_say(l->c, "==> %.*s <==", STR_ARG(jsn_get_str(jsn_get(step, "name"))));
+	}
+	return show_attempt(l->c, attempt, l->o, stdout, e);
+}
+
+/* Whether the run had ended before its steps are looked at: then nothing new comes after. */
+static int run_has_ended(struct cli *c, struct str run, bool *ret, struct err *e)
+{
+	struct api_call q = { .route = "runs.get", .params = { run } };
+	struct api_reply r;
+
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	*ret = jsn_type(jsn_get(r.root, "ended_at")) == JSN_STR;
+	api_done(&r);
+	return 0;
+}
+
+static int pass(struct run_logs *l, struct str run, bool *ret_ended, struct err *e)
+{
+	struct api_call steps = { .route = "steps.list", .params = { run } };
+	struct str more;
+
+	if (run_has_ended(l->c, run, ret_ended, e) < 0)
+		return -1;
+	return api_each(l->c, &steps, 0, on_step, l, &more, e);
+}
+
+static int follow_run(struct run_logs *l, struct str run, struct err *e)
+{
+	bool ended;
+
+	for (;;) {
+		l->printed = false;
+		if (pass(l, run, &ended, e) < 0)
+			return -1;
+		if (l->o->step.p != NULL && !l->found)
+			break;
+		if (!l->o->follow || (ended && !l->printed))
+			return 0;
+		if (l->o->until != 0 && clock_elapsed(&clock_real) >= l->o->until)
+			return err_set(e, ERR_TIMEOUT, "the time is up");
+		if (!l->printed)
+			api_sleep(POLL_US);
+	}
+	return err_set(e, ERR_NOT_FOUND, "the run has no step %.*s", STR_ARG(l->o->step));
+}
+
+int logs_run(struct cli *c, struct str run, const struct log_options *o, struct err *e)
+{
+	struct run_logs l = { .c = c, .o = o, .shown = map_new() };
+	int rc = follow_run(&l, run, e);
+
+	map_free(l.shown);
+	return rc;
+}
+
+int cmd_run_logs(struct cli *c, struct err *e)
+{
+	struct log_options o = { .step = cli_text(c, "step"),
+		.follow = cli_has(c, "follow"),
+		.raw = cli_has(c, "raw"),
+		.timestamps = cli_has(c, "timestamps"),
+		.tail = cli_int(c, "tail", 0) };
+	struct str attempt = cli_text(c, "attempt");
+
+	if (o.raw && (o.follow || o.tail != 0 || o.timestamps))
+		return cli_usage(e, "--raw goes with neither --follow, --tail nor --timestamps");
+	if (attempt.p != NULL)
+		return show_attempt(c, attempt, &o, stdout, e);
+	return logs_run(c, cli_arg(c, 0), &o, e);
+}

@@ -1,0 +1,29 @@
+/* tidemill: the command line. The only place that exits. */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct cli cli;
+
+/* What goes on without us is said, by what a signal handler may call. */
+static void on_interrupt(int signo)
+{
+	const char *note = cli.note;
+
+	(void)signo;
+	if (note != NULL) {
+		ssize_t ignored = write(STDERR_FILENO, note, strlen(note));
+		(void)ignored;
+	}
+	_exit(EXIT_INTERRUPTED);
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	(void)sigaction(SIGINT, &sa, NULL);
+	return cli_main(&cli, argc, (const char *const *)argv);
+}

@@ -1,0 +1,248 @@
+/* model alias, monitor, drift */
+#include "cli/generic.h"
+#include "cli/nouns.h"
+#include "cli/send.h"
+#include "cli/view.h"
+#include "lib/base/mem.h"
+#include "lib/base/num.h"
+#include "lib/crypto/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- model alias set ------------------------------------------------------------------------- */
+
+/* The ETag of the alias as it is, STR_NONE when there is none. */
+static int alias_etag(struct cli *c, struct str *ret, struct err *e)
+{
+	struct api_call q = { .route = "aliases.get", .params = { cli_arg(c, 0), cli_arg(c, 1) } };
+	struct api_reply r;
+
+	*ret = STR_NONE;
+	if (api_do(c, &q, &r, e) < 0)
+		return e->code == ERR_NOT_FOUND ? 0 : -1;
+	*ret = arena_str(c->arena, r.etag);
+	api_done(&r);
+	return 0;
+}
+
+int cmd_alias_set(struct cli *c, struct err *e)
+{
+	struct api_call q = { .route = c->cmd->route, .params = { cli_arg(c, 0), cli_arg(c, 1) } };
+	struct send s;
+	int64_t number;
+
+	if (!num_parse_i64(cli_arg(c, 2), 1, INT64_MAX, &number))
+		return cli_usage(e, "NUMBER must be the number of a version, not '%s'", c->args[2]);
+	if (alias_etag(c, &q.if_match, e) < 0)
+		return -1;
+	send_init(&s);
+	jsn_key(&s.w, "version");
+	jsn_int(&s.w, number);
+	send_flag(&s, c, "note");
+	int rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	return rc;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static const char *type_of(struct str path)
+{
+	if (str_ends(path, STR(".ndjson")) || str_ends(path, STR(".jsonl")))
+		return "application/x-ndjson";
+	return "text/csv";
+}
+
+/* Sent twice, the same file is the same batch. */
+static int batch_of(struct cli *c, int fd, struct str *ret, struct err *e)
+{
+	unsigned char digest[HASH_SIZE];
+	char hex[HASH_HEX + 1], *room;
+	struct hash *h;
+	ssize_t got;
+
+	*ret = cli_text(c, "batch");
+	if (ret->p != NULL)
+		return 0;
+	h = hash_new();
+	room = mem_new(1, 1 << 16);
+	while ((got = read(fd, room, 1 << 16)) > 0 || (got < 0 && errno == EINTR)) {
+		if (got > 0)
+			hash_add(h, (struct str){ room, (size_t)got });
+	}
+	hash_end(h, digest);
+	hash_free(h);
+	mem_free(room);
+	if (got < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return err_errno(e, "read", c->args[1]);
+	*ret = arena_str(c->arena, str_c(hash_hex(hex, digest)));
+	return 0;
+}
+
+/* Its batch makes a repetition harmless. */
+static int send_rows(struct cli *c, struct err *e)
+{
+	struct api_call q = { .route = c->cmd->route,
+		.params = { cli_arg(c, 0) },
+		.has_fd = true,
+		.content_type = type_of(cli_arg(c, 1)),
+		.repeatable = true,
+		.timeout = -1,
+		.idle = 60 * INT64_C(1000000) };
+	struct str batch;
+	struct stat st;
+
+	q.fd = open(c->args[1], O_RDONLY | O_CLOEXEC);
+	if (q.fd < 0)
+		return err_errno(e, "open", c->args[1]);
+	int rc = fstat(q.fd, &st) < 0 ? err_errno(e, "look at", c->args[1])
+				      : batch_of(c, q.fd, &batch, e);
+	if (rc == 0) {
+		q.length = (int64_t)st.st_size;
+		q.query[0] = (struct api_pair){ "batch", batch };
+		rc = generic_object(c, &q, e);
+	}
+	(void)close(q.fd);
+	return rc;
+}
+
+int cmd_monitor_observe(struct cli *c, struct err *e)
+{
+	return send_rows(c, e);
+}
+
+int cmd_monitor_labels(struct cli *c, struct err *e)
+{
+	return send_rows(c, e);
+}
+
+/* ---- close, mute ----------------------------------------------------------------------------- */
+
+int cmd_monitor_close(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct send s;
+
+	if (cli_has(c, "start") == cli_has(c, "before"))
+		return cli_usage(e, "which windows? Give --start or --before, one of the two");
+	send_init(&s);
+	send_flag(&s, c, "start");
+	send_flag(&s, c, "before");
+	int rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	return rc;
+}
+
+int cmd_monitor_mute(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct send s;
+
+	if (!cli_has(c, "until") || !cli_has(c, "reason"))
+		return cli_usage(e, "give --until and --reason");
+	send_init(&s);
+	send_flag(&s, c, "feature");
+	send_flag(&s, c, "until");
+	send_flag(&s, c, "reason");
+	int rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	return rc;
+}
+
+/* ---- drift explain --------------------------------------------------------------------------- */
+
+/* Members of an object, one a line, those that are objects themselves below their name. */
+static void put_tree(const struct cli *c, const struct jsn *v, int depth, struct buf *out)
+{
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		const struct jsn *m = jsn_at(v, i);
+		bool nested = jsn_type(m) == JSN_OBJ && depth < 6;
+		buf_addf(out, "%*s%.*s%s", depth * 2, "", STR_ARG(jsn_name(m)),
+			nested ? "\n" : ": ");
+		if (nested) {
+			put_tree(c, m, depth + 1, out);
+			continue;
+		}
+		view_cell(c, COLUMN_TEXT, m, out);
+		buf_addc(out, '\n');
+	}
+}
+
+static void put_cell(const struct cli *c, struct buf *out, const struct jsn *d, const char *name,
+	enum column_kind kind)
+{
+	view_cell(c, kind, jsn_get(d, name), out);
+}
+
+static void put_head(const struct cli *c, struct buf *out, const struct jsn *d)
+{
+	buf_adds(out, "Monitor ");
+	put_cell(c, out, d, "monitor", COLUMN_TEXT);
+	buf_adds(out, ", window ");
+	put_cell(c, out, d, "window_start", COLUMN_DATE);
+	buf_adds(out, " to ");
+	put_cell(c, out, d, "window_end", COLUMN_DATE);
+	buf_adds(out, ", cause ");
+	put_cell(c, out, d, "cause", COLUMN_TEXT);
+	buf_adds(out, "\n\n");
+	put_cell(c, out, d, "reason", COLUMN_TEXT);
+	buf_adds(out, "\n\nAction: ");
+	put_cell(c, out, d, "action", COLUMN_TEXT);
+	if (jsn_get_bool(jsn_get(d, "fired"), false)) {
+		buf_adds(out, ", taken");
+	} else {
+		buf_adds(out, ", not taken");
+		if (jsn_get_str(jsn_get(d, "suppressed_by")).n != 0)
+			buf_adds(out, ": ");
+		put_cell(c, out, d, "suppressed_by", COLUMN_TEXT);
+	}
+	buf_addc(out, '\n');
+}
+
+static void put_run(const struct cli *c, struct buf *out, const struct jsn *d)
+{
+	if (jsn_get_str(jsn_get(d, "run_id")).n == 0)
+		return;
+	buf_adds(out, "Retraining: ");
+	put_cell(c, out, d, "run_id", COLUMN_TEXT);
+	buf_addc(out, ' ');
+	put_cell(c, out, d, "run_state", COLUMN_TEXT);
+	if (jsn_get_str(jsn_get(d, "model_version")).n != 0) {
+		buf_adds(out, ", model ");
+		put_cell(c, out, d, "model_version", COLUMN_TEXT);
+		buf_addc(out, ' ');
+		put_cell(c, out, d, "verdict", COLUMN_TEXT);
+	}
+	buf_addc(out, '\n');
+}
+
+int cmd_drift_explain(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct api_reply r;
+	struct buf text;
+
+	if (c->output != OUTPUT_TABLE)
+		return generic_object(c, &q, e);
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	buf_init(&text, 16 << 20);
+	put_head(c, &text, r.root);
+	put_run(c, &text, r.root);
+	if (jsn_count(jsn_get(r.root, "inputs")) > 0) {
+		buf_adds(&text, "\nIt rests on:\n");
+		put_tree(c, jsn_get(r.root, "inputs"), 1, &text);
+	}
+	if (jsn_count(jsn_get(r.root, "outcome")) > 0) {
+		buf_adds(&text, "\nWhat came of it:\n");
+		put_tree(c, jsn_get(r.root, "outcome"), 1, &text);
+	}
+	int rc = view_print(buf_str(&text), e);
+	buf_done(&text);
+	api_done(&r);
+	return rc < 0 ? -1 : view_flush(e);
+}

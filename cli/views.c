@@ -1,0 +1,134 @@
+/* What is shown of each object; `-o json` has everything. */
+#include "cli/view.h"
+
+#define VIEW(noun, key, ...)                                                                       \
+	static const struct column noun##_columns[] = { __VA_ARGS__, { 0 } };                      \
+	const struct view view_##noun = { key, noun##_columns }
+#define T       COLUMN_TIME
+#define DETAILS .show_only = true
+
+VIEW(token, "/id", { "ID", "/id" }, { "NAME", "/name" }, { "KIND", "/kind" },
+	{ "PROJECT", "/project" }, { "ROLE", "/role" }, { "CREATED", "/created_at", T },
+	{ "EXPIRES", "/expires_at", T }, { "LAST USED", "/last_used_at", T },
+	{ "REVOKED", "/revoked_at", T }, { "TOKEN", "/token", DETAILS });
+
+VIEW(principal, "/name", { "ID", "/id" }, { "NAME", "/name" }, { "ADMIN", "/admin" },
+	{ "CREATED", "/created_at", T }, { "DISABLED", "/disabled_at", T });
+
+VIEW(self, "/name", { "NAME", "/name" }, { "PRINCIPAL", "/principal" }, { "KIND", "/kind" },
+	{ "ADMIN", "/admin" }, { "PROJECT", "/project" }, { "TOKEN EXPIRES", "/expires_at", T });
+
+VIEW(project, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
+	{ "CREATED", "/created_at", T }, { "RETENTION", "/retention", COLUMN_PAIRS },
+	{ "DESCRIPTION", "/description" });
+
+VIEW(member, "/principal", { "PRINCIPAL", "/principal" }, { "ROLE", "/role" });
+
+VIEW(retention, "/bytes", { "DRY RUN", "/dry_run" }, { "RUNS", "/runs" }, { "LOGS", "/logs" },
+	{ "ARTIFACTS", "/artifacts" }, { "WINDOWS", "/windows" }, { "BLOBS", "/blobs" },
+	{ "BYTES", "/bytes", COLUMN_SIZE });
+
+VIEW(dataset, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "LATEST", "/latest" },
+	{ "CREATED", "/created_at", T }, { "LABELS", "/labels", COLUMN_PAIRS },
+	{ "DESCRIPTION", "/description" });
+
+VIEW(dataset_version, "/number", { "DATA SET", "/dataset" }, { "NUMBER", "/number" },
+	{ "FILES", "/files" }, { "BYTES", "/bytes", COLUMN_SIZE }, { "ID", "/id", DETAILS },
+	{ "DIGEST", "/digest", DETAILS }, { "PARENT", "/parent_id", DETAILS },
+	{ "RUN", "/run_id", DETAILS }, { "CREATED", "/created_at", T },
+	{ "LABELS", "/labels", COLUMN_PAIRS }, { "DESCRIPTION", "/description" });
+
+VIEW(file, "/path", { "PATH", "/path" }, { "BYTES", "/size", COLUMN_SIZE },
+	{ "SHA256", "/digest" });
+
+VIEW(pipeline, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
+	{ "REPOSITORY", "/repository" }, { "REF", "/ref" }, { "PATH", "/path" },
+	{ "COMMIT", "/commit" }, { "PAUSED", "/paused" }, { "CREATED", "/created_at", T },
+	{ "VERSION", "/version" });
+
+VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/number" },
+	{ "STATE", "/state", COLUMN_STATE }, { "TRIGGER", "/trigger" },
+	{ "CREATED", "/created_at", T }, { "STARTED", "/started_at", T },
+	{ "ENDED", "/ended_at", T }, { "MODEL", "/model_version" },
+	{ "INPUTS", "/inputs", COLUMN_PAIRS, DETAILS }, { "DATA", "/datasets", DETAILS },
+	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", DETAILS },
+	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "DECISION", "/decision_id", DETAILS },
+	{ "SUBMITTED BY", "/created_by", DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS, DETAILS },
+	{ "REASON", "/reason" }, { "MESSAGE", "/message" });
+
+VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COLUMN_STATE },
+	{ "ATTEMPTS", "/attempts" }, { "STARTED", "/started_at", T }, { "ENDED", "/ended_at", T },
+	{ "NEEDS", "/needs" }, { "ATTEMPT", "/attempt_id", DETAILS },
+	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
+	{ "MESSAGE", "/message" });
+
+VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },
+	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime" }, { "EXIT", "/exit_code" },
+	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, { "ENDED", "/ended_at", T },
+	{ "LOG LINES", "/log_lines" }, { "REASON", "/reason" }, { "MESSAGE", "/message" });
+
+VIEW(artifact, "/path", { "PATH", "/path" }, { "FOLDER", "/is_dir" },
+	{ "BYTES", "/size", COLUMN_SIZE }, { "SHA256", "/digest" });
+
+VIEW(model, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "LATEST", "/latest" },
+	{ "ALIASES", "/aliases", COLUMN_PAIRS }, { "CREATED", "/created_at", T },
+	{ "DESCRIPTION", "/description" });
+
+VIEW(model_version, "/number", { "MODEL", "/model" }, { "NUMBER", "/number" },
+	{ "ID", "/id", DETAILS }, { "ALIASES", "/aliases" }, { "METRIC", "/metric" },
+	{ "LEVEL", "/level", COLUMN_REAL }, { "VERDICT", "/verdict", COLUMN_STATE },
+	{ "TRAINED FROM", "/training_data/from" }, { "TO", "/training_data/to" },
+	{ "CREATED", "/created_at", T }, { "RUN", "/run_id" }, { "STEP", "/step_id", DETAILS },
+	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REPOSITORY", "/repository", DETAILS },
+	{ "COMMIT", "/commit", DETAILS }, { "IMAGE", "/image_digest", DETAILS },
+	{ "TRAINING DATA", "/training_data", COLUMN_PAIRS, DETAILS },
+	{ "DATA SETS", "/datasets", COLUMN_TEXT, DETAILS },
+	{ "METRICS", "/metrics", COLUMN_PAIRS, DETAILS },
+	{ "LABELS", "/labels", COLUMN_PAIRS, DETAILS }, { "REASON", "/verdict_reason" });
+
+VIEW(alias, "/number", { "ALIAS", "/alias" }, { "NUMBER", "/number" },
+	{ "SINCE", "/changed_at", T }, { "VERSION", "/version" });
+
+VIEW(alias_change, "/id", { "AT", "/at", T }, { "ALIAS", "/alias" }, { "NUMBER", "/number" },
+	{ "PREVIOUS", "/previous" }, { "CAUSE", "/cause" }, { "BY", "/actor" },
+	{ "NOTE", "/note" });
+
+VIEW(monitor, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "MODEL", "/model" },
+	{ "ALIAS", "/alias" }, { "CHAMPION", "/champion" }, { "CREATED", "/created_at", T },
+	{ "MUTES", "/mutes", COLUMN_TEXT, DETAILS },
+	{ "POLICY STATE", "/policy_state", COLUMN_PAIRS, DETAILS }, { "VERSION", "/version" });
+
+VIEW(window, "/id", { "START", "/start", COLUMN_DATE }, { "END", "/end", COLUMN_DATE },
+	{ "ID", "/id" }, { "STATE", "/state" }, { "SEVERITY", "/severity", COLUMN_STATE },
+	{ "ROWS", "/rows" }, { "LABELLED", "/labelled" }, { "ERROR", "/performance", COLUMN_REAL },
+	{ "LEVEL", "/level", COLUMN_REAL }, { "DRIFTED", "/drift_share", COLUMN_REAL },
+	{ "MODEL", "/model_version" }, { "REASON", "/reason" });
+
+VIEW(drift_value, "/feature", { "FEATURE", "/feature" }, { "BASELINE", "/baseline" },
+	{ "METRIC", "/metric" }, { "VALUE", "/value", COLUMN_REAL },
+	{ "THRESHOLD", "/threshold", COLUMN_REAL }, { "CRITICAL", "/critical", COLUMN_REAL },
+	{ "P", "/p", COLUMN_REAL }, { "DRIFTED", "/drifted" }, { "STATUS", "/status" });
+
+VIEW(decision, "/id", { "ID", "/id" }, { "MONITOR", "/monitor" },
+	{ "WINDOW", "/window_start", COLUMN_DATE }, { "CAUSE", "/cause" },
+	{ "ACTION", "/action", COLUMN_STATE }, { "FIRED", "/fired" },
+	{ "SUPPRESSED BY", "/suppressed_by" }, { "RUN", "/run_id" },
+	{ "RUN STATE", "/run_state", COLUMN_STATE }, { "MODEL", "/model_version" },
+	{ "VERDICT", "/verdict", COLUMN_STATE }, { "TAKEN", "/created_at", T },
+	{ "REASON", "/reason" });
+
+VIEW(observation, "/rows", { "ROWS", "/rows" }, { "DUPLICATES", "/duplicates" },
+	{ "LATE", "/late" }, { "WINDOWS", "/windows" }, { "REPLAYED", "/replayed" });
+
+VIEW(closed, "/closed", { "CLOSED", "/closed" }, { "DECISIONS", "/decisions" });
+
+VIEW(worker, "/name", { "NAME", "/name" }, { "ID", "/id" }, { "POOL", "/pool" },
+	{ "STATE", "/state", COLUMN_STATE }, { "ONLINE", "/online" }, { "RUNNING", "/running" },
+	{ "RUNTIMES", "/runtimes" }, { "CPUS", "/cpus", COLUMN_REAL },
+	{ "MEMORY", "/memory", COLUMN_SIZE }, { "DISK FREE", "/disk_free", COLUMN_SIZE, DETAILS },
+	{ "GPUS", "/devices", COLUMN_TEXT, DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS },
+	{ "RELEASE", "/release", DETAILS }, { "SEEN", "/seen_at", T }, { "WARNINGS", "/warnings" });
+
+VIEW(event, "/id", { "ID", "/id" }, { "AT", "/at", T }, { "TYPE", "/type" },
+	{ "SUBJECT", "/subject" }, { "PARENT", "/parent" }, { "BY", "/actor" },
+	{ "DATA", "/data" });

@@ -1,0 +1,252 @@
+#include "api/route.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/help.h"
+#include "cli/logs.h"
+#include "cli/sse.h"
+#include "cli/view.h"
+
+#include "tests/unit/unit.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+void test_command__table_is_sound(void **state)
+{
+	(void)state;
+	for (const struct command *a = commands; a->name != NULL; a++) {
+		int min, max;
+		assert_non_null(a->fn);
+		assert_true(a->doc != NULL && a->doc[0] != '\0');
+		if (a->route != NULL)
+			assert_non_null(route_find(a->route));
+		command_arity(a, &min, &max);
+		assert_true(min >= 0 && (max < 0 || max >= min));
+		for (const struct command *b = a + 1; b->name != NULL; b++)
+			assert_string_not_equal(a->name, b->name);
+		for (const struct flag *f = a->flags; f != NULL && f->name != NULL; f++) {
+			assert_true((f->type == FLAG_BOOL) == (f->arg == NULL));
+			assert_ptr_equal(command_flag(a, str_c(f->name)), f);
+			if (f->letter != 0)
+				assert_ptr_equal(command_letter(a, f->letter), f);
+			for (const struct flag *g = global_flags; g->name != NULL; g++) {
+				assert_string_not_equal(f->name, g->name);
+				assert_true(f->letter == 0 || f->letter != g->letter);
+			}
+		}
+	}
+}
+
+/* Parameters of a generic command's path: as many arguments, {project} apart. */
+void test_command__arguments_fill_the_path(void **state)
+{
+	command_fn *const shared[] = {
+		command_find(2, (const char *[]){ "run", "list" }, &(int){ 0 })->fn,
+		command_find(2, (const char *[]){ "run", "show" }, &(int){ 0 })->fn,
+		command_find(2, (const char *[]){ "run", "cancel" }, &(int){ 0 })->fn,
+		command_find(2, (const char *[]){ "run", "delete" }, &(int){ 0 })->fn
+	};
+
+	(void)state;
+	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
+		int min, max, want = 0;
+		bool is_shared = false;
+		for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+			is_shared = is_shared || cmd->fn == shared[i];
+		if (!is_shared)
+			continue;
+		struct str path = str_c(route_find(cmd->route)->path), piece;
+		while (str_next(&path, '/', &piece)) {
+			if (piece.n > 0 && piece.p[0] == '{' && !str_is(piece, "{project}"))
+				want++;
+		}
+		command_arity(cmd, &min, &max);
+		assert_int_equal(min, want);
+		assert_int_equal(max, want);
+	}
+}
+
+void test_command__find_takes_the_longest(void **state)
+{
+	const char *const argv[] = { "model", "alias", "set", "m", "champion", "2" };
+	int words = 0;
+
+	(void)state;
+	assert_string_equal(command_find(6, argv, &words)->name, "model alias set");
+	assert_int_equal(words, 3);
+	assert_null(command_find(2, argv, &words));
+	assert_null(command_find(0, argv, &words));
+}
+
+void test_command__suggests_the_nearest(void **state)
+{
+	const char *const near[] = { "run", "lst" }, *const other[] = { "frobnicate",
+		"everything" };
+
+	(void)state;
+	assert_string_equal(command_suggest(2, near), "run list");
+	assert_null(command_suggest(2, other));
+}
+
+void test_command__arity(void **state)
+{
+	int words, min, max;
+
+	(void)state;
+	command_arity(command_find(2, (const char *[]){ "dataset", "push" }, &words), &min, &max);
+	assert_int_equal(min, 2);
+	assert_int_equal(max, -1);
+	command_arity(command_find(2, (const char *[]){ "run", "submit" }, &words), &min, &max);
+	assert_int_equal(min, 0);
+	assert_int_equal(max, 1);
+	command_arity(command_find(2, (const char *[]){ "run", "list" }, &words), &min, &max);
+	assert_int_equal(min, 0);
+	assert_int_equal(max, 0);
+}
+
+void test_help__names_every_command(void **state)
+{
+	struct buf text;
+
+	(void)state;
+	buf_init(&text, 1 << 20);
+	help_program(&text);
+	for (const struct command *cmd = commands; cmd->name != NULL; cmd++)
+		assert_true(str_find(buf_str(&text), str_c(cmd->name)) > 0);
+	buf_done(&text);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static int path_of(const char *pattern, struct str a, struct str b, struct buf *out)
+{
+	const struct str params[API_PARAMS] = { a, b };
+	struct err e;
+
+	buf_clear(out);
+	return api_path(pattern, STR("p"), params, out, &e);
+}
+
+void test_api__path_is_escaped(void **state)
+{
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 4096);
+	assert_int_equal(path_of("/api/v1/projects/{project}/datasets/{dataset}/files/{path*}",
+				 STR("a/b c%"), STR("x/ü.csv"), &out),
+		0);
+	assert_string_equal(out.p, "/api/v1/projects/p/datasets/a%2Fb%20c%25/files/x/%C3%BC.csv");
+	assert_int_equal(path_of("/a/{x}/b", STR(".."), STR_NONE, &out), -1);
+	assert_int_equal(path_of("/a/{x}/b", STR(""), STR_NONE, &out), -1);
+	assert_int_equal(path_of("/livez", STR_NONE, STR_NONE, &out), 0);
+	assert_string_equal(out.p, "/livez");
+	buf_done(&out);
+}
+
+void test_api__query_leaves_out_what_is_not_there(void **state)
+{
+	const struct api_pair pairs[] = { { "a", STR_NONE }, { "b", STR("1&2") }, { "c", STR("") },
+		{ NULL, STR_NONE } };
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 4096);
+	buf_adds(&out, "/x");
+	api_query(pairs, 4, &out);
+	assert_string_equal(out.p, "/x?b=1%262&c=");
+	buf_done(&out);
+}
+
+void test_files__paths_stay_below_their_folder(void **state)
+{
+	(void)state;
+	assert_true(files_path_ok(STR("a/b.csv")));
+	assert_true(files_path_ok(STR("..a")));
+	assert_false(files_path_ok(STR("/a")));
+	assert_false(files_path_ok(STR("a/../b")));
+	assert_false(files_path_ok(STR("a//b")));
+	assert_false(files_path_ok(STR("a/")));
+	assert_false(files_path_ok(STR("a\nb")));
+	assert_false(files_path_ok(STR("")));
+}
+
+/* ---- server-sent events ---------------------------------------------------------------------- */
+
+static int collect(void *arg, const struct sse_message *m, struct err *e)
+{
+	(void)e;
+	buf_addf(arg, "[%.*s|%.*s]", STR_ARG(m->event), STR_ARG(m->data));
+	return 0;
+}
+
+static const char stream_text[] = ": hello\r\nid: 7\r\nevent: lines\r\ndata: a\r\ndata:b\r\n\r\n"
+				  "data\n\nevent: x\n\nid: 8\rdata: z\r\rretry: 5\n\ndata: lost";
+static const char stream_want[] = "[lines|a\nb][message|][message|z]";
+
+void test_sse__any_split_gives_the_same(void **state)
+{
+	struct sse_parser p;
+	struct buf got;
+	struct err e;
+
+	(void)state;
+	buf_init(&got, 65536);
+	for (size_t cut = 0; cut < sizeof stream_text; cut++) {
+		buf_clear(&got);
+		sse_init(&p, collect, &got);
+		assert_int_equal(sse_add(&p, str_slice(STR(stream_text), 0, cut), &e), 0);
+		assert_int_equal(sse_add(&p, str_slice(STR(stream_text), cut, SIZE_MAX), &e), 0);
+		assert_string_equal(got.p, stream_want);
+		assert_string_equal(p.id, "8");
+		sse_restart(&p);
+		assert_int_equal(sse_add(&p, STR("data: n\n\n"), &e), 0);
+		assert_true(str_ends(buf_str(&got), STR("[message|n]")));
+		sse_done(&p);
+	}
+	buf_done(&got);
+}
+
+/* ---- which lines were printed ---------------------------------------------------------------- */
+
+void test_logs__lines_come_once(void **state)
+{
+	struct seen s = { .next = 1 };
+
+	(void)state;
+	assert_true(seen_add(&s, 1));
+	assert_false(seen_add(&s, 1));
+	assert_true(seen_add(&s, 3));
+	assert_true(seen_add(&s, 4));
+	assert_false(seen_add(&s, 3));
+	assert_int_equal(s.next, 2);
+	assert_true(seen_add(&s, 2));
+	assert_int_equal(s.next, 5);
+	assert_int_equal(s.n_ahead, 0);
+	assert_false(seen_add(&s, 4));
+}
+
+void test_logs__many_gaps_are_given_up_from_below(void **state)
+{
+	struct seen s = { .next = 1 };
+	int64_t line = 3;
+
+	(void)state;
+	for (int i = 0; i <= SEEN_RANGES; i++, line += 2)
+		assert_true(seen_add(&s, line));
+	assert_int_equal(s.next, 4);
+	assert_int_equal(s.n_ahead, SEEN_RANGES);
+	assert_false(seen_add(&s, 1));
+	assert_true(seen_add(&s, 4));
+}
+
+void test_view__a_log_cannot_move_the_cursor(void **state)
+{
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 4096);
+	view_clean(STR("a\033[31mred\033[0m\033[2J\033]0;t\a\x9b \xc2\x9bzü\t\x7f"), &out);
+	assert_string_equal(out.p, "a\033[31mred\033[0m[2J]0;t\x9b zü\t\033[0m");
+	buf_done(&out);
+}
