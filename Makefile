@@ -161,7 +161,7 @@ $(B)/gen/assets_data.o: $(GEN)/assets_data.S
 	$(CC) -c -o $@ $<
 
 # ---- tests ---------------------------------------------------------------------------------------
-$(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(filter-out worker/agent.c,$(WORKER_SRC)) $(CLI_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a | $(FAKES) $(B)/tidemill-init
+$(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(WORKER_SRC) $(CLI_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a | $(FAKES) $(B)/tidemill-init
 	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $(filter %.o,$^) $(B)/libtidemill.a $(PKG_LIBS) -lcmocka $(LDFLAGS)
 
 unit: $(B)/unit ## Run the unit tests (FILTER=pattern runs some)

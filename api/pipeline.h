@@ -51,7 +51,7 @@ struct model_ref {
 enum concurrency_policy { CONCURRENCY_QUEUE, CONCURRENCY_CANCEL_RUNNING, CONCURRENCY_REFUSE };
 extern const char *const concurrency_policy_names[];
 
-enum runtime { RUNTIME_DOCKER, RUNTIME_PROCESS, RUNTIME_KUBERNETES, RUNTIME_COUNT };
+enum runtime_kind { RUNTIME_DOCKER, RUNTIME_PROCESS, RUNTIME_KUBERNETES, RUNTIME_COUNT };
 extern const char *const runtime_names[];
 
 enum output_kind {
@@ -113,7 +113,7 @@ struct step_spec {
 	struct list needs; /* struct str */
 	struct str run; /* JSON text: a list, or a string for /bin/sh -c */
 	struct str image;
-	struct list runtimes; /* int, enum runtime, in order of preference */
+	struct list runtimes; /* int, enum runtime_kind, in order of preference */
 	struct resources resources;
 	bool has_resources;
 	struct placement placement;

@@ -1,0 +1,247 @@
+#include "worker/agent.h"
+
+#include "lib/base/log.h"
+#include "lib/fetch/fetch.h"
+#include "worker/cache.h"
+#include "worker/gpus.h"
+#include "worker/job.h"
+#include "worker/runtime/control.h"
+#include "worker/ship/watch.h"
+#include "worker/sync.h"
+
+enum { WARNINGS_MAX = 16, WARNING_BYTES = 400, RENEW_PART = 4 };
+enum { EVIDENCE_BUDGET = 3 << 20, ENTRY_BYTES = 1024, DISK_WARN_GIB = 1 };
+
+/* ---- for the jobs --------------------------------------------------------------------------- */
+
+void agent_changed(struct agent *g)
+{
+	if (g->sync != NULL && !g->closing)
+		sync_changed(g->sync);
+}
+
+void agent_devices_free(struct agent *g)
+{
+	for (struct job *j = g->jobs, *next; j != NULL; j = next) {
+		next = j->next;
+		job_admit(j);
+	}
+}
+
+void agent_job_gone(struct agent *g, struct job *j)
+{
+	if (j->prev != NULL)
+		j->prev->next = j->next;
+	else
+		g->jobs = j->next;
+	if (j->next != NULL)
+		j->next->prev = j->prev;
+	g->n_jobs--;
+	(void)str_print(g->recent[g->n_recent++ % AGENT_RECENT], ID_MAX, "%s", j->task.attempt.p);
+	agent_changed(g);
+}
+
+struct runtime *agent_runtime_find(const struct agent *g, struct str name)
+{
+	for (int i = 0; i < RUNTIME_COUNT; i++)
+		if (str_is(name, runtime_names[i]))
+			return g->runtimes[i].r;
+	return NULL;
+}
+
+/* ---- what the server wants ------------------------------------------------------------------ */
+
+static struct job *find_job(const struct agent *g, struct str attempt)
+{
+	struct job *j = g->jobs;
+
+	while (j != NULL && !str_eq(j->task.attempt, attempt))
+		j = j->next;
+	return j;
+}
+
+static bool was_forgotten(const struct agent *g, struct str attempt)
+{
+	for (size_t i = 0; i < AGENT_RECENT; i++)
+		if (str_is(attempt, g->recent[i]))
+			return true;
+	return false;
+}
+
+static void take(struct agent *g, const struct assignment *task)
+{
+	struct job *j = find_job(g, task->attempt);
+	struct err e;
+
+	if (j != NULL) {
+		if (j->task.epoch < task->epoch)
+			job_stop(j, REASON_SUPERSEDED);
+		return;
+	}
+	if (was_forgotten(g, task->attempt) || g->n_jobs >= AGENT_JOBS_MAX)
+		return;
+	j = job_new(g, task, &e);
+	if (j == NULL) {
+		log_error(
+			"assignment cannot be taken", LOG_STR("attempt", task->attempt), LOG_E(&e));
+		return;
+	}
+	j->next = g->jobs;
+	if (g->jobs != NULL)
+		g->jobs->prev = j;
+	g->jobs = j;
+	g->n_jobs++;
+	log_info("attempt assigned", LOG_STR("attempt", task->attempt),
+		LOG_STR("step", task->step_name), LOG_STR("run", task->run));
+	agent_changed(g);
+}
+
+static enum reason cancel_reason(struct str name)
+{
+	if (str_is(name, reason_names[REASON_SUPERSEDED]))
+		return REASON_SUPERSEDED;
+	if (str_is(name, reason_names[REASON_TIMEOUT]))
+		return REASON_TIMEOUT;
+	return REASON_CANCELLED;
+}
+
+void agent_apply(struct agent *g, const struct sync_reply *r)
+{
+	struct job *j;
+
+	for (size_t i = 0; i < r->forget.n; i++) {
+		j = find_job(g, *list_at(&r->forget, struct str, i));
+		if (j != NULL)
+			job_forget(j);
+	}
+	for (size_t i = 0; i < r->cancel.n; i++) {
+		const struct sync_cancel *c = list_at(&r->cancel, struct sync_cancel, i);
+		j = find_job(g, c->attempt);
+		if (j != NULL && j->task.epoch <= c->epoch)
+			job_stop(j, cancel_reason(c->reason));
+	}
+	for (size_t i = 0; i < r->assign.n; i++)
+		take(g, list_at(&r->assign, struct assignment, i));
+	if (g->draining != r->drain)
+		log_info(r->drain ? "draining: nothing more will be assigned" : "taking work");
+	g->draining = r->drain;
+}
+
+void agent_renewed(struct agent *g)
+{
+	struct err e;
+
+	for (const struct job *j = g->jobs; j != NULL; j = j->next)
+		if (j->task.self_stop_after > 0 && j->rec.stop == REASON_NONE &&
+			(j->rec.phase == JOB_STARTING || j->rec.phase == JOB_RUNNING) &&
+			control_touch(j->ctl, &e) < 0 && j->rec.phase == JOB_RUNNING)
+			log_warn("attempt not renewed", LOG_STR("attempt", j->task.attempt),
+				LOG_E(&e));
+}
+
+int64_t agent_renew_every(const struct agent *g)
+{
+	int64_t least = 0;
+
+	for (const struct job *j = g->jobs; j != NULL; j = j->next) {
+		int64_t every = j->task.self_stop_after / RENEW_PART / 1000;
+		if (every > 0 && j->rec.phase < JOB_FINISHING && (least == 0 || every < least))
+			least = every;
+	}
+	return least;
+}
+
+/* ---- what we have ---------------------------------------------------------------------------- */
+
+struct warnings {
+	struct arena *a;
+	struct str *p;
+	size_t n;
+};
+
+static void warn(struct warnings *w, const char *what, const char *text)
+{
+	char line[WARNING_BYTES];
+
+	if (w->n == WARNINGS_MAX)
+		return;
+	(void)str_print(line, sizeof line, "%s%s", what, text);
+	bool valid = str_utf8_valid(str_c(line));
+	for (char *p = line; *p != '\0'; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!valid && (unsigned char)*p > 0x7f))
+			*p = ' ';
+	w->p[w->n++] = arena_str(w->a, str_c(line));
+}
+
+static struct list report_warnings(struct agent *g, struct arena *a, int64_t disk_free)
+{
+	struct warnings w = { a, arena_array_of(a, struct str, WARNINGS_MAX), 0 };
+	const struct agent_runtime *docker = &g->runtimes[RUNTIME_DOCKER];
+
+	for (int i = 0; i < RUNTIME_COUNT; i++) {
+		const struct agent_runtime *rt = &g->runtimes[i];
+		if (rt->r != NULL && rt->about.note[0] != '\0')
+			warn(&w, rt->about.ok ? "" : "not usable: ", rt->about.note);
+	}
+	if (docker->r != NULL && docker->about.ok && !docker->about.survives_daemon &&
+		docker->about.note[0] == '\0')
+		warn(&w, "", "docker: live-restore is off, so steps end when the daemon restarts");
+	if (gpus_complaint(g->gpus)[0] != '\0')
+		warn(&w, "", gpus_complaint(g->gpus));
+	if (disk_free < (int64_t)DISK_WARN_GIB << 30)
+		warn(&w, "", "less than 1 GiB is free in the work folder");
+	return (struct list){ w.p, w.n };
+}
+
+static struct list report_runtimes(const struct agent *g, struct arena *a)
+{
+	struct str *names = arena_array_of(a, struct str, RUNTIME_COUNT);
+	size_t n = 0;
+
+	for (int i = 0; i < RUNTIME_COUNT; i++)
+		if (g->runtimes[i].r != NULL && g->runtimes[i].about.ok)
+			names[n++] = str_c(runtime_names[i]);
+	return (struct list){ names, n };
+}
+
+/* A request has room for so much evidence; who ended beyond that is told of when others have been
+ * forgotten. */
+static struct list report_attempts(const struct agent *g, struct arena *a)
+{
+	struct sync_attempt *all = arena_array_of(a, struct sync_attempt, g->n_jobs + 1);
+	size_t n = 0, used = 0;
+
+	for (const struct job *j = g->jobs; j != NULL; j = j->next) {
+		struct sync_attempt *one = &all[n];
+		if (j->removing)
+			continue;
+		job_report(j, one);
+		used += one->evidence.n + one->message.n + ENTRY_BYTES;
+		if (used > EVIDENCE_BUDGET && one->state > ATTEMPT_FINISHING)
+			*one = (struct sync_attempt){ .id = one->id,
+				.epoch = one->epoch,
+				.state = ATTEMPT_FINISHING,
+				.runtime = one->runtime,
+				.started_at = one->started_at,
+				.cancelling = one->cancelling };
+		n++;
+	}
+	return (struct list){ all, n };
+}
+
+void agent_report(struct agent *g, struct arena *a, struct sync_request *out)
+{
+	int64_t disk_free = host_disk_free(g->conf.work_dir.p);
+
+	*out = (struct sync_request){
+		.boot_id = str_c(g->host.boot_id),
+		.release = STR(TIDEMILL_VERSION),
+		.runtimes = report_runtimes(g, a),
+		.cpus = g->conf.cpus > 0 ? g->conf.cpus : g->host.cpus,
+		.memory = g->conf.memory > 0 ? g->conf.memory : g->host.memory,
+		.disk_free = disk_free,
+		.devices = *gpus_list(g->gpus),
+		.attempts = report_attempts(g, a),
+		.warnings = report_warnings(g, a, disk_free),
+	};
+}

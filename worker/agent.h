@@ -1,0 +1,79 @@
+/*
+ * The worker as a whole: what it is made of, and the table of the attempts that it holds. Owned by
+ * main.c; passed to whoever needs it.
+ */
+#ifndef WORKER_AGENT_H
+#define WORKER_AGENT_H
+#include "api/pipeline.h"
+#include "api/worker.h"
+#include "lib/base/id.h"
+#include "lib/loop/timer.h"
+#include "worker/conf.h"
+#include "worker/enrol.h"
+#include "worker/host.h"
+#include "worker/runtime/runtime.h"
+
+struct job;
+
+enum { AGENT_JOBS_MAX = 1024, AGENT_RECENT = 256 };
+
+struct agent_runtime {
+	struct agent *agent;
+	struct runtime *r; /* NULL: not allowed here */
+	struct runtime_about about;
+	bool probed, listed;
+};
+
+struct agent {
+	struct loop *loop;
+	struct worker_conf conf;
+	struct credential credential;
+	struct host host;
+	struct fetch_client *http;
+	struct cache *cache;
+	struct watch *watch;
+	struct gpus *gpus;
+	struct sync *sync; /* NULL until everything is known */
+	struct agent_runtime runtimes[RUNTIME_COUNT];
+	char init[512]; /* our copy of tidemill-init, at a path that the host has too */
+	struct job *jobs;
+	size_t n_jobs;
+	int waiting; /* calls of runtimes that have not come back */
+	bool adopted; /* the attempts of an earlier process are known */
+	bool draining, closing;
+	char recent[AGENT_RECENT][ID_MAX]; /* attempts that were forgotten last */
+	size_t n_recent;
+	struct loop_timer probe, ready;
+	int lock; /* of work-dir: one worker each */
+};
+
+/* Opens everything below work-dir, adopts what runs, and then starts to speak with the server. */
+int agent_open(struct agent *g, struct err *e) MUST_CHECK;
+/* Ends what is in flight without touching the commands. Fine after a failed open. */
+void agent_close(struct agent *g);
+
+/* Sets `init` to the program that came with this one. */
+int agent_find_init(struct agent *g, struct err *e) MUST_CHECK;
+/* Runs each runtime's self-check once; for `tidemill-worker check`. */
+int agent_open_runtimes(struct agent *g, struct err *e) MUST_CHECK;
+void agent_probe(struct agent *g);
+
+/* ---- for the jobs ---- */
+/* Something that the server is told has changed. */
+void agent_changed(struct agent *g);
+/* A job has let go of its devices: others may go on. */
+void agent_devices_free(struct agent *g);
+void agent_job_gone(struct agent *g, struct job *j); /* unlinks it; it frees itself */
+/* NULL when the runtime is not offered (now). */
+struct runtime *agent_runtime_find(const struct agent *g, struct str name);
+
+/* ---- for the exchange ---- */
+void agent_apply(struct agent *g, const struct sync_reply *r);
+/* The server has heard of us. */
+void agent_renewed(struct agent *g);
+/* How often it must hear of us, in milliseconds; 0: whenever. */
+int64_t agent_renew_every(const struct agent *g);
+/* All but `wait`; lives in the arena. */
+void agent_report(struct agent *g, struct arena *a, struct sync_request *out);
+
+#endif

@@ -1,0 +1,146 @@
+#include "worker/conf.h"
+
+#include "lib/base/ip.h"
+#include "lib/base/num.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define AT(member) offsetof(struct worker_conf, member)
+
+const struct conf_row worker_conf_rows[] = {
+	{ "server", CONF_TEXT, AT(server), "http://127.0.0.1:8080", .doc = "URL of the server" },
+	{ "step-server", CONF_TEXT, AT(step_server),
+		.doc = "URL at which steps reach the server; default: the same" },
+	{ "insecure-http", CONF_BOOL, AT(insecure_http),
+		.doc = "Speak plain HTTP to a server beyond the loopback interface" },
+	{ "ca-file", CONF_TEXT, AT(ca_file),
+		.doc = "PEM file of the authorities that the server's certificate may come from; "
+		       "default: the system's" },
+	{ "join-token", CONF_SECRET, AT(join_token),
+		.doc = "Token that enrols this worker; needed once" },
+	{ "name", CONF_TEXT, AT(name), .doc = "Unique name of this worker; default: the host's" },
+	{ "work-dir", CONF_TEXT, AT(work_dir), "/var/lib/tidemill-worker",
+		.doc = "Folder of the credential, the attempts and the cache; one worker each" },
+	{ "secrets-dir", CONF_TEXT, AT(secrets_dir),
+		.doc = "Folder, best on a tmpfs, for the secrets of running steps; default: with "
+		       "the attempts" },
+	{ "runtimes", CONF_LIST, AT(runtimes), "docker",
+		.doc = "How steps may be run: docker, process (no isolation)" },
+	{ "docker-socket", CONF_TEXT, AT(docker_socket), "/var/run/docker.sock",
+		.doc = "Socket of Docker or Podman" },
+	{ "docker-network", CONF_TEXT, AT(docker_network), "bridge",
+		.doc = "Network of the containers" },
+	{ "docker-host-gateway", CONF_BOOL, AT(docker_host_gateway),
+		.doc = "Containers reach this host as host.docker.internal" },
+	{ "step-user", CONF_TEXT, AT(step_user),
+		.doc = "User that runs process steps; default: tidemill-step, else nobody" },
+	{ "init-program", CONF_TEXT, AT(init_program),
+		.doc = "Path of tidemill-init; default: beside this program, or in "
+		       "../libexec/tidemill" },
+	{ "git-program", CONF_TEXT, AT(git_program),
+		.doc = "Path of tidemill-git; default: likewise" },
+	{ "git-credentials", CONF_SECRET, AT(git_credentials),
+		.doc = "JSON with username and password, or ssh_key and known_hosts" },
+	{ "allow-local-git", CONF_BOOL, AT(allow_local_git),
+		.doc = "Pipelines may name repositories by a path on this host" },
+	{ "allow-http-git", CONF_BOOL, AT(allow_http_git),
+		.doc = "Pipelines may name repositories by http://" },
+	{ "cache-max", CONF_SIZE, AT(cache_max), "50GiB", .min = 0, .max = INT64_MAX,
+		.doc = "Bytes of staged data that are kept for later attempts" },
+	{ "cpus", CONF_TEXT, AT(cpus_text),
+		.doc = "CPU cores to offer; default: all that this process may use" },
+	{ "memory", CONF_SIZE, AT(memory), .min = 0, .max = INT64_MAX,
+		.doc = "Bytes of memory to offer; default: the host's" },
+	{ "nvml-library", CONF_TEXT, AT(nvml_library),
+		.doc = "NVIDIA's management library; default: libnvidia-ml.so.1" },
+	{ "log-level", CONF_TEXT, AT(log_level), "info", .doc = "debug, info, warn or error" },
+	{ 0 },
+};
+
+/* Without the slashes at its end. */
+static struct str trim_slashes(struct arena *a, struct str s)
+{
+	while (s.n > 1 && s.p[s.n - 1] == '/')
+		s.n--;
+	return arena_str(a, s);
+}
+
+static bool url_is_loopback(struct str rest)
+{
+	size_t n =
+		rest.p[0] == '[' ? (size_t)str_find_char(rest, ']') + 1 : strcspn(rest.p, ":/?#");
+	struct str host = str_slice(rest, 0, n);
+	struct ip ip;
+
+	if (host.n > 2 && host.p[0] == '[')
+		host = str_slice(host, 1, host.n - 2);
+	return str_is(host, "localhost") || (ip_parse(host, &ip) && ip_is_loopback(&ip));
+}
+
+static int check_url(const char *name, struct str url, bool insecure, struct err *e)
+{
+	static const struct str http = { "http://", 7 }, https = { "https://", 8 };
+	struct str rest = str_slice(url, str_starts(url, http) ? http.n : https.n, url.n);
+
+	if ((!str_starts(url, http) && !str_starts(url, https)) || rest.n == 0 ||
+		str_has_control(url) || url.n > 255)
+		return err_set(e, ERR_INVALID,
+			"%s must be http://HOST[:PORT] or https://HOST[:PORT], up to 255 bytes",
+			name);
+	if (str_starts(url, http) && !insecure && !url_is_loopback(rest))
+		return err_set(e, ERR_INVALID,
+			"%s is plain HTTP to another host: use https, or give insecure-http", name);
+	return 0;
+}
+
+static int check_dir(const char *name, struct str *dir, size_t max, struct arena *a, struct err *e)
+{
+	if (dir->n == 0 || dir->p[0] != '/' || str_has_control(*dir) || dir->n > max)
+		return err_set(e, ERR_INVALID, "%s must be an absolute path of up to %zu bytes",
+			name, max);
+	*dir = trim_slashes(a, *dir);
+	return 0;
+}
+
+static int fill_name(struct worker_conf *c, struct arena *a, struct err *e)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+
+	if (c->name.n == 0) {
+		if (gethostname(host, sizeof host - 1) < 0)
+			return err_errno(e, "read", "the host's name");
+		for (char *p = host; *p != '\0'; p++)
+			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p + ('a' - 'A')) : *p;
+		c->name = arena_str(a, str_slice(str_c(host), 0, 63));
+	}
+	if (!str_is_name(c->name))
+		return err_set(e, ERR_INVALID, "name must be of [a-z0-9._-], up to 63, not %.63s",
+			c->name.p);
+	return 0;
+}
+
+int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e)
+{
+	c->server = trim_slashes(a, c->server);
+	c->step_server = c->step_server.n == 0 ? c->server : trim_slashes(a, c->step_server);
+	if (check_url("server", c->server, c->insecure_http, e) < 0 ||
+		check_url("step-server", c->step_server, true, e) < 0 ||
+		check_dir("work-dir", &c->work_dir, 255, a, e) < 0 ||
+		(c->secrets_dir.n != 0 && check_dir("secrets-dir", &c->secrets_dir, 255, a, e) < 0))
+		return -1;
+	if (c->cpus_text.n != 0 && (!num_parse_double(c->cpus_text, &c->cpus) ||
+					   !(c->cpus >= 0.01) || c->cpus > 100000))
+		return err_set(e, ERR_INVALID, "cpus must be a number from 0.01 to 100000");
+	if (c->runtimes.n == 0)
+		return err_set(e, ERR_INVALID, "runtimes must name docker, process or both");
+	for (size_t i = 0; i < c->runtimes.n; i++) {
+		struct str r = *list_at(&c->runtimes, struct str, i);
+		if (!str_is(r, "docker") && !str_is(r, "process"))
+			return err_set(e, ERR_INVALID,
+				"runtimes may name docker and process, not %.*s",
+				(int)(r.n < 60 ? r.n : 60), r.p);
+	}
+	return fill_name(c, a, e);
+}

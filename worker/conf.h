@@ -1,0 +1,22 @@
+/* The worker's settings; `tidemill-worker --help` and docs/config.md are made from their table. */
+#ifndef WORKER_CONF_H
+#define WORKER_CONF_H
+#include "lib/base/conf.h"
+
+struct worker_conf {
+	struct str server, step_server, join_token, name, work_dir, secrets_dir;
+	struct list runtimes; /* struct str: names of runtimes */
+	struct str docker_socket, docker_network;
+	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,
+		log_level, nvml_library;
+	bool docker_host_gateway, allow_local_git, allow_http_git, insecure_http;
+	int64_t cache_max, memory;
+	double cpus; /* 0: what the host has */
+};
+
+extern const struct conf_row worker_conf_rows[];
+
+/* What the table cannot say; normalises addresses and paths. ERR_INVALID names the setting. */
+int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,88 @@
+#include "worker/evidence.h"
+
+#include "lib/json/json_write.h"
+
+#include <sys/types.h>
+
+static void put(struct jsn_out *w, const char *name, int64_t value)
+{
+	if (value == 0)
+		return;
+	jsn_key(w, name);
+	jsn_int(w, value);
+}
+
+/* Where the last `lines` lines of the text begin. */
+static size_t tail_start(struct str text, size_t lines)
+{
+	size_t at = text.n;
+
+	if (at > 0 && text.p[at - 1] == '\n')
+		at--;
+	while (at > 0)
+		if (text.p[--at] == '\n' && --lines == 0)
+			return at + 1;
+	return 0;
+}
+
+static void put_lines(struct jsn_out *w, struct str text, size_t lines, struct arena *a)
+{
+	struct str rest, line;
+
+	rest = str_slice(text, tail_start(text, lines), text.n);
+	if (rest.n > 0 && rest.p[rest.n - 1] == '\n')
+		rest.n--;
+	if (rest.n == 0)
+		return;
+	/* What JSON, or whoever shows it, cannot bear. */
+	char *clean = arena_dup(a, rest);
+	for (size_t i = 0; i < rest.n; i++)
+		if (((unsigned char)clean[i] < 0x20 && clean[i] != '\n') || clean[i] == 0x7f)
+			clean[i] = ' ';
+	rest.p = clean;
+	jsn_key(w, "log_tail");
+	jsn_list_begin(w);
+	while (str_next(&rest, '\n', &line))
+		jsn_str(w, line);
+	jsn_list_end(w);
+}
+
+static void put_all(struct buf *b, const struct evidence *v, size_t lines, struct arena *a)
+{
+	const struct runtime_status *s = v->status;
+	struct jsn_out w = jsn_out(b);
+
+	jsn_obj_begin(&w);
+	put(&w, "peak_memory", s->max_rss);
+	put(&w, "user_us", s->user_us);
+	put(&w, "system_us", s->system_us);
+	put(&w, "stdout_bytes", s->stdout_bytes);
+	put(&w, "stderr_bytes", s->stderr_bytes);
+	put(&w, "dropped_bytes", s->dropped_bytes);
+	put(&w, "lost_bytes", s->lost_bytes);
+	put(&w, "signal", s->signo);
+	if (v->image_id.n != 0) {
+		jsn_key(&w, "image_id");
+		jsn_str(&w, v->image_id);
+	}
+	if (lines != 0 && v->log_tail.n != 0)
+		put_lines(&w, v->log_tail, lines, a);
+	jsn_obj_end(&w);
+}
+
+struct str evidence_make(const struct evidence *v, struct arena *a)
+{
+	struct buf b;
+
+	buf_init(&b, EVIDENCE_MAX);
+	put_all(&b, v, EVIDENCE_LINES, a);
+	for (size_t lines = EVIDENCE_LINES / 2; buf_failed(&b); lines /= 2) {
+		buf_clear(&b);
+		put_all(&b, v, lines, a);
+		if (lines == 0)
+			break;
+	}
+	struct str text = arena_str(a, buf_str(&b));
+	buf_done(&b);
+	return text;
+}

@@ -1,0 +1,18 @@
+/* What the end of an attempt rests on, as a JSON object that the server stores. Pure. */
+#ifndef WORKER_EVIDENCE_H
+#define WORKER_EVIDENCE_H
+#include "lib/base/arena.h"
+#include "worker/runtime/runtime.h"
+
+enum { EVIDENCE_MAX = 12288, EVIDENCE_LINES = 50 };
+
+struct evidence {
+	const struct runtime_status *status;
+	struct str image_id;
+	struct str log_tail; /* any bytes */
+};
+
+/* At most EVIDENCE_MAX bytes, in the arena; as many of the last EVIDENCE_LINES as fit. */
+struct str evidence_make(const struct evidence *v, struct arena *a);
+
+#endif

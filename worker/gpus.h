@@ -1,0 +1,27 @@
+/* The host's GPUs as the server is told of them, looked at every GPUS_EVERY_S on a work thread. */
+#ifndef WORKER_GPUS_H
+#define WORKER_GPUS_H
+#include "api/worker.h"
+
+struct loop;
+struct gpus;
+
+enum { GPUS_EVERY_S = 20 };
+
+typedef void gpus_cb(void *arg); /* something has changed; also after the first look */
+
+/* `library` may be NULL. */
+struct gpus *gpus_new(struct loop *loop, const char *library, gpus_cb *changed, void *arg)
+	__attribute__((returns_nonnull));
+void gpus_free(struct gpus *g); /* when gpus_busy is false; NULL is fine */
+bool gpus_busy(const struct gpus *g);
+void gpus_stop(struct gpus *g); /* starts no more looks */
+
+bool gpus_ready(const struct gpus *g); /* the first look is over */
+/* struct device; slices take the place of a GPU that is split. Until the next change. */
+const struct list *gpus_list(const struct gpus *g);
+/* NULL when there is no such device. */
+const struct device *gpus_find(const struct gpus *g, struct str uuid);
+const char *gpus_complaint(const struct gpus *g); /* why they cannot be listed, or "" */
+
+#endif

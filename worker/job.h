@@ -1,0 +1,88 @@
+/*
+ * One attempt on this worker, from its assignment until the server says forget. Its states are
+ * those of record.h; each step of the way is one file: job.c (making, saving, reporting, stopping),
+ * job_start.c (preparing and starting), job_run.c (watching the command), job_finish.c (log,
+ * outputs, result, removal).
+ */
+#ifndef WORKER_JOB_H
+#define WORKER_JOB_H
+#include "lib/base/id.h"
+#include "lib/fetch/retry.h"
+#include "lib/loop/timer.h"
+#include "worker/agent.h"
+#include "worker/record.h"
+
+struct ship_log;
+struct ship_outputs;
+struct watch_dir;
+struct workspace;
+
+typedef void job_next_fn(struct job *j);
+
+struct job {
+	struct agent *agent;
+	struct job *next, *prev;
+	struct arena *a;
+	struct assignment task;
+	struct record rec;
+	const char *dir, *ctl, *secrets_dir;
+	struct runtime *runtime; /* the chosen one; NULL before */
+	struct runtime_status status; /* as seen last */
+
+	/* Operations in flight; a job is freed when there are none. */
+	int busy;
+	bool saving, save_again, polling, stopping, removing, fresh;
+	bool stored; /* the folder with the assignment is there */
+	bool admitted; /* holds its devices */
+	bool agreeing; /* finishing, and the log is all that is waited for */
+	bool forget; /* the server has said so */
+	bool gone; /* everything is removed: free it */
+	job_next_fn *after_save;
+	struct buf text; /* what is being written */
+	struct err save_err;
+	struct workspace *workspace;
+	struct ship_log *log;
+	struct ship_outputs *outputs;
+	struct watch_dir *watch;
+	struct loop_timer limit, look, force, again;
+	job_next_fn *retry; /* what `again` starts */
+	struct retry wait;
+	int asked; /* how often it was told to end */
+	char message[512]; /* holds rec.message */
+};
+
+/* A new one, given by the server. The assignment is copied. ERR_TOO_LARGE. */
+struct job *job_new(struct agent *g, const struct assignment *task, struct err *e) MUST_CHECK;
+/* One of an earlier process, from its folder. */
+struct job *job_adopt(struct agent *g, const char *dir, struct err *e) MUST_CHECK;
+void job_resume(struct job *j); /* after all are adopted */
+
+/* Ends it, whatever it is doing: REASON_CANCELLED, REASON_SUPERSEDED, REASON_TIMEOUT, … */
+void job_stop(struct job *j, enum reason why);
+void job_forget(struct job *j);
+void job_report(const struct job *j, struct sync_attempt *out);
+bool job_holds(const struct job *j, struct str device);
+void job_admit(struct job *j); /* goes on when its devices are free */
+/* Lets go of what is in flight, at the end of the process: the command stays. */
+void job_close(struct job *j);
+void job_free(struct job *j); /* not busy */
+
+/* ---- between the files of a job ---- */
+void job_enter(struct job *j, enum job_phase phase, job_next_fn *next); /* saves, then goes on */
+void job_save(struct job *j, job_next_fn *next);
+void job_later(struct job *j, job_next_fn *what, int64_t ms); /* by the timer `again` */
+void job_prepare(struct job *j);
+void job_start(struct job *j);
+void job_watch(struct job *j); /* the command runs, or has ended */
+void job_ask_to_end(struct job *j);
+/* The command is over, or there was none. */
+void job_finish(struct job *j, enum attempt_state result, enum reason why, const char *message);
+void job_log_open(struct job *j);
+void job_remove(struct job *j);
+void job_log_abandon(struct job *j);
+void job_timers_init(struct job *j);
+/* At the end of an operation: true when the process ends, and nothing more is to be done. */
+bool job_returned(struct job *j);
+struct runtime_ref job_ref(const struct job *j);
+
+#endif

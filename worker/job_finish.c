@@ -1,0 +1,313 @@
+/* From the end of a command to the last trace of its attempt. */
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/loop/defer.h"
+#include "lib/loop/work.h"
+#include "worker/evidence.h"
+#include "worker/init/ctl.h"
+#include "worker/job.h"
+#include "worker/ship/logs.h"
+#include "worker/ship/outputs.h"
+#include "worker/ship/watch.h"
+
+#include <limits.h>
+
+enum { REMOVE_TRIES = 6 };
+
+/* Save → remove the container → agree on the log → outputs → save; then wait for `forget`. */
+static void finish_container(struct job *j);
+static void finish_on_container(void *arg, const struct err *e);
+static void finish_log(struct job *j);
+static void finish_on_log(void *arg, const struct err *e);
+static void finish_outputs(struct job *j);
+static void finish_on_outputs(void *arg, enum reason reason, const char *message);
+static void finish_end(struct job *j);
+static void finish_on_saved(struct job *j);
+/* Forgotten: remove what the runtime has → the folder → the job. */
+static void remove_on_runtime(void *arg, const struct err *e);
+static void remove_folder(struct job *j);
+static void run_remove_folder(void *arg);
+static void remove_on_folder(void *arg);
+
+/* What people read, without what a message must not hold. */
+static void set_message(struct job *j, enum reason why, const char *message)
+{
+	if (message == NULL)
+		return; /* as it was */
+	if (message[0] == '\0')
+		message = reason_sentence(why);
+	(void)str_print(j->message, sizeof j->message, "%s", message);
+	bool valid = str_utf8_valid(str_c(j->message));
+	for (char *p = j->message; *p != '\0'; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!valid && (unsigned char)*p > 0x7f))
+			*p = ' ';
+	j->rec.message = str_c(j->message);
+}
+
+static void set_result(
+	struct job *j, enum attempt_state result, enum reason why, const char *message)
+{
+	j->rec.result = (int)result;
+	j->rec.reason = (int)why;
+	set_message(j, why, message);
+}
+
+void job_finish(struct job *j, enum attempt_state result, enum reason why, const char *message)
+{
+	j->rec.unstarted = j->rec.unstarted || j->rec.phase < JOB_RUNNING;
+	set_result(j, result, why, message);
+	if (j->rec.ended_at == 0)
+		j->rec.ended_at = clock_now(&clock_real);
+	loop_timer_cancel(&j->limit);
+	loop_timer_cancel(&j->look);
+	loop_timer_cancel(&j->force);
+	loop_timer_cancel(&j->again);
+	watch_remove(j->watch);
+	j->watch = NULL;
+	job_enter(j, JOB_FINISHING, finish_container);
+}
+
+/* ---- the container -------------------------------------------------------------------------- */
+
+static void finish_container(struct job *j)
+{
+	const struct runtime_ref ref = job_ref(j);
+
+	if (j->runtime == NULL) {
+		finish_log(j);
+		return;
+	}
+	j->busy++;
+	runtime_remove(j->runtime, &ref, finish_on_container, j);
+}
+
+static void finish_on_container(void *arg, const struct err *e)
+{
+	struct job *j = arg;
+
+	if (job_returned(j))
+		return;
+	if (e->code != ERR_OK && j->wait.tries < REMOVE_TRIES) {
+		log_warn("attempt not removed yet", LOG_STR("attempt", j->task.attempt), LOG_E(e));
+		job_later(j, finish_container, ship_wait(&j->wait, NULL));
+		return;
+	}
+	j->wait.tries = 0;
+	finish_log(j);
+}
+
+/* ---- log ------------------------------------------------------------------------------------ */
+
+void job_log_open(struct job *j)
+{
+	char spool[PATH_MAX];
+
+	if (j->log != NULL)
+		return;
+	(void)str_print(spool, sizeof spool, "%s/" CTL_SPOOL, j->ctl);
+	const struct ship_log_args args = {
+		.to = { j->agent->loop, j->agent->http, j->task.attempt.p, j->task.epoch },
+		.spool = spool,
+		.secret = j->task.token,
+		.fresh = j->fresh,
+		.done = finish_on_log,
+		.arg = j,
+	};
+	j->log = ship_log_new(&args);
+}
+
+static void finish_log(struct job *j)
+{
+	if (j->rec.stop == REASON_SUPERSEDED) {
+		set_result(j, ATTEMPT_CANCELLED, REASON_SUPERSEDED, "");
+		finish_end(j);
+		return;
+	}
+	j->agreeing = true;
+	job_log_open(j);
+	ship_log_end(j->log, j->status.dropped_bytes + j->status.lost_bytes);
+}
+
+/* Also while the command runs, when the server says that another attempt has taken over. */
+static void finish_on_log(void *arg, const struct err *e)
+{
+	struct job *j = arg;
+
+	if (!j->agreeing) {
+		job_stop(j, REASON_SUPERSEDED);
+		return;
+	}
+	j->agreeing = false;
+	if (e->code == ERR_SUPERSEDED) {
+		set_result(j, ATTEMPT_CANCELLED, REASON_SUPERSEDED, "");
+		finish_end(j);
+		return;
+	}
+	if (e->code != ERR_OK) {
+		log_error("log not complete on the server", LOG_STR("attempt", j->task.attempt),
+			LOG_E(e));
+		if (j->rec.result == ATTEMPT_SUCCEEDED)
+			set_result(j, ATTEMPT_FAILED, REASON_UPLOAD_FAILED, e->msg);
+	}
+	finish_outputs(j);
+}
+
+/* Superseded: the server will not take it. */
+void job_log_abandon(struct job *j)
+{
+	if (!j->agreeing)
+		return; /* finish_log will see it */
+	j->agreeing = false;
+	set_result(j, ATTEMPT_CANCELLED, REASON_SUPERSEDED, "");
+	finish_end(j);
+}
+
+/* ---- outputs -------------------------------------------------------------------------------- */
+
+static void finish_outputs(struct job *j)
+{
+	char root[PATH_MAX];
+
+	if (j->rec.result == ATTEMPT_SUCCEEDED && j->rec.stop != REASON_NONE)
+		set_result(j, ATTEMPT_CANCELLED, (enum reason)j->rec.stop, "");
+	if (j->rec.result != ATTEMPT_SUCCEEDED || j->task.outputs.n == 0) {
+		finish_end(j);
+		return;
+	}
+	(void)str_print(root, sizeof root, "%s/out", j->dir);
+	const struct ship_outputs_args args = {
+		.to = { j->agent->loop, j->agent->http, j->task.attempt.p, j->task.epoch },
+		.root = root,
+		.outputs = &j->task.outputs,
+		.done = finish_on_outputs,
+		.arg = j,
+	};
+	j->busy++;
+	j->outputs = ship_outputs_start(&args);
+}
+
+static void finish_on_outputs(void *arg, enum reason reason, const char *message)
+{
+	struct job *j = arg;
+
+	j->outputs = NULL;
+	if (job_returned(j))
+		return;
+	if (reason == REASON_CANCELLED && j->rec.stop != REASON_NONE)
+		set_result(j, ATTEMPT_CANCELLED, (enum reason)j->rec.stop, "");
+	else if (reason == REASON_SUPERSEDED)
+		set_result(j, ATTEMPT_CANCELLED, reason, "");
+	else if (reason != REASON_NONE)
+		set_result(j, ATTEMPT_FAILED, reason, message);
+	finish_end(j);
+}
+
+/* ---- the last word -------------------------------------------------------------------------- */
+
+static void finish_end(struct job *j)
+{
+	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
+
+	j->rec.evidence =
+		evidence_make(&(struct evidence){ &j->status, j->rec.image_id, tail }, j->a);
+	ship_log_free(j->log);
+	j->log = NULL;
+	job_enter(j, JOB_ENDED, finish_on_saved);
+}
+
+static void finish_on_saved(struct job *j)
+{
+	log_info("attempt ended", LOG_STR("attempt", j->task.attempt),
+		LOG_S("state", attempt_state_names[j->rec.result]),
+		LOG_S("reason", reason_names[j->rec.reason]));
+	j->admitted = false;
+	agent_changed(j->agent);
+	agent_devices_free(j->agent);
+	if (j->forget)
+		job_remove(j);
+}
+
+/* ---- forgetting ----------------------------------------------------------------------------- */
+
+void job_remove(struct job *j)
+{
+	const struct runtime_ref ref = job_ref(j);
+
+	if (j->removing)
+		return;
+	j->removing = true;
+	if (j->runtime == NULL) {
+		remove_folder(j);
+		return;
+	}
+	j->busy++;
+	runtime_remove(j->runtime, &ref, remove_on_runtime, j);
+}
+
+static void remove_retry(struct job *j)
+{
+	j->removing = false;
+	job_remove(j);
+}
+
+static void remove_on_runtime(void *arg, const struct err *e)
+{
+	struct job *j = arg;
+
+	if (job_returned(j))
+		return;
+	if (e->code != ERR_OK) {
+		log_warn("attempt not removed yet", LOG_STR("attempt", j->task.attempt), LOG_E(e));
+		job_later(j, remove_retry, ship_wait(&j->wait, NULL));
+		return;
+	}
+	remove_folder(j);
+}
+
+static void remove_folder(struct job *j)
+{
+	struct err e;
+
+	if (work_submit(j->agent->loop, run_remove_folder, remove_on_folder, j, &e) < 0)
+		job_later(j, remove_folder, 200);
+	else
+		j->busy++;
+}
+
+/* The record last: while there is one, somebody will come and go on. */
+static void run_remove_folder(void *arg)
+{
+	struct job *j = arg;
+	char path[PATH_MAX];
+	static const char *const first[] = { "code", "in", "out", "ctl", NULL };
+
+	j->save_err.code = ERR_OK;
+	for (size_t i = 0; first[i] != NULL; i++)
+		if (!str_print(path, sizeof path, "%s/%s", j->dir, first[i]) ||
+			fs_remove_tree(path, &j->save_err) < 0)
+			return;
+	if (fs_remove_tree(j->secrets_dir, &j->save_err) == 0)
+		(void)!fs_remove_tree(j->dir, &j->save_err);
+}
+
+static void free_job(void *arg)
+{
+	job_free(arg);
+}
+
+static void remove_on_folder(void *arg)
+{
+	struct job *j = arg;
+
+	if (job_returned(j))
+		return;
+	if (j->save_err.code != ERR_OK) {
+		log_warn("folder not removed yet", LOG_STR("attempt", j->task.attempt),
+			LOG_E(&j->save_err));
+		job_later(j, remove_folder, ship_wait(&j->wait, NULL));
+		return;
+	}
+	agent_job_gone(j->agent, j);
+	loop_defer(j->agent->loop, free_job, j);
+}

@@ -1,0 +1,241 @@
+/* Watching a command, and ending it. */
+#include "lib/base/log.h"
+#include "worker/gpus.h"
+#include "worker/host.h"
+#include "worker/init/ctl.h"
+#include "worker/job.h"
+#include "worker/ship/logs.h"
+#include "worker/ship/watch.h"
+
+enum {
+	LOOK_MS = 1000, /* beside the watch of the control folder */
+	LOOK_BLIND_MS = 200, /* without one */
+	FORCE_MS = 15000, /* after the grace of the init */
+	DISK_LOW = 1 << 20
+};
+
+/* Look at the status (when the control folder changes, and now and then) → finish. */
+static void job_look(struct job *j);
+static void job_on_status(void *arg, const struct runtime_status *s, const struct err *e);
+static void job_ended(struct job *j);
+/* Ask it to end → after a while kill it → after a while by force. */
+static void job_send_end(struct job *j);
+static void job_on_end_sent(void *arg, const struct err *e);
+
+static void on_look(void *arg)
+{
+	job_look(arg);
+}
+
+static void on_file(void *arg, const char *name)
+{
+	struct job *j = arg;
+
+	if (strcmp(name, CTL_STATUS) == 0)
+		loop_timer_set(&j->look, 0);
+	else if (strcmp(name, CTL_SPOOL) == 0 && j->log != NULL)
+		ship_log_wake(j->log);
+}
+
+static void on_force(void *arg)
+{
+	job_send_end(arg);
+}
+
+static void set_time_limit(struct job *j)
+{
+	int64_t left = j->rec.started_at + j->task.time_limit - clock_now(&clock_real);
+
+	loop_timer_cancel(&j->limit);
+	if (j->task.time_limit > 0 && j->rec.stop == REASON_NONE)
+		loop_timer_set(&j->limit, left > 0 ? left / 1000 + 1 : 0);
+}
+
+void job_timers_init(struct job *j)
+{
+	loop_timer_init(&j->look, j->agent->loop, on_look, j);
+	loop_timer_init(&j->force, j->agent->loop, on_force, j);
+}
+
+void job_watch(struct job *j)
+{
+	j->watch = watch_add(j->agent->watch, j->ctl, on_file, j);
+	job_log_open(j);
+	if (j->rec.started_at != 0)
+		set_time_limit(j);
+	if (j->rec.stop != REASON_NONE)
+		job_ask_to_end(j);
+	job_look(j);
+}
+
+static void job_look(struct job *j)
+{
+	const struct runtime_ref ref = job_ref(j);
+
+	if (j->polling || j->rec.phase != JOB_RUNNING)
+		return;
+	j->polling = true;
+	j->busy++;
+	loop_timer_cancel(&j->look);
+	runtime_poll(j->runtime, &ref, job_on_status, j);
+}
+
+static void job_on_status(void *arg, const struct runtime_status *s, const struct err *e)
+{
+	struct job *j = arg;
+
+	j->polling = false;
+	if (job_returned(j) || j->rec.phase != JOB_RUNNING)
+		return;
+	if (e->code != ERR_OK) {
+		log_warn("attempt cannot be looked at", LOG_STR("attempt", j->task.attempt),
+			LOG_E(e));
+		loop_timer_set(&j->look, LOOK_MS);
+		return;
+	}
+	j->status = *s;
+	if (s->started_us != 0 && j->rec.started_at == 0) {
+		j->rec.started_at = s->started_us;
+		agent_changed(j->agent);
+		set_time_limit(j);
+	}
+	if (s->state == RUNTIME_ENDED || s->state == RUNTIME_GONE)
+		job_ended(j);
+	else if (!loop_timer_armed(&j->look))
+		loop_timer_set(&j->look, j->watch != NULL ? LOOK_MS : LOOK_BLIND_MS);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static const char *sick_device(const struct job *j)
+{
+	for (size_t i = 0; i < j->task.devices.n; i++) {
+		const struct device *d =
+			gpus_find(j->agent->gpus, *list_at(&j->task.devices, struct str, i));
+		if (d == NULL)
+			return "a GPU of the attempt has vanished";
+		if (d->health.n != 0)
+			return d->health.p;
+	}
+	return NULL;
+}
+
+/* The command failed by itself: was it the host's fault? */
+static enum reason host_fault(const struct job *j, enum reason otherwise, const char **message)
+{
+	const char *sick = sick_device(j);
+
+	if (sick != NULL) {
+		*message = sick;
+		return REASON_GPU_FAULT;
+	}
+	if (j->status.lost_bytes > 0 || host_disk_free(j->agent->conf.work_dir.p) < DISK_LOW) {
+		*message = "the worker's disk was full when the command ended";
+		return REASON_DISK_FULL;
+	}
+	return otherwise;
+}
+
+static void finish_failed(struct job *j)
+{
+	const struct runtime_status *s = &j->status;
+	const char *message = "";
+	char text[300];
+	enum reason why = REASON_RUNTIME_FAILED;
+
+	switch (s->end) {
+	case RUNTIME_END_EXITED:
+		(void)str_print(text, sizeof text, "the command ended with exit code %d", s->code);
+		message = text;
+		why = host_fault(j, REASON_EXIT_CODE, &message);
+		break;
+	case RUNTIME_END_SIGNALED:
+		(void)str_print(text, sizeof text, "the command was ended by signal %d (%s)",
+			s->signo, strsignal(s->signo));
+		message = text;
+		why = host_fault(j, REASON_SIGNAL, &message);
+		break;
+	case RUNTIME_END_OOM: why = REASON_OOM_KILLED; break;
+	case RUNTIME_END_NOT_STARTED:
+		why = REASON_NOT_STARTED;
+		message = s->message;
+		break;
+	case RUNTIME_END_LOST:
+	case RUNTIME_END_NONE:
+	case RUNTIME_END_COUNT: message = s->message; break;
+	}
+	job_finish(j, ATTEMPT_FAILED, why, message);
+}
+
+static void take_end(struct job *j)
+{
+	const struct runtime_status *s = &j->status;
+
+	j->rec.ended_at = s->ended_us != 0 ? s->ended_us : clock_now(&clock_real);
+	j->rec.has_exit_code = s->end == RUNTIME_END_EXITED ||
+			       (s->end == RUNTIME_END_OOM && s->signo == 0 && s->code >= 0);
+	j->rec.exit_code = j->rec.has_exit_code ? s->code : 0;
+	j->rec.has_signal = s->signo > 0;
+	j->rec.signal = s->signo;
+}
+
+static void job_ended(struct job *j)
+{
+	const struct runtime_status *s = &j->status;
+	enum reason stop = (enum reason)j->rec.stop;
+
+	take_end(j);
+	if (s->state == RUNTIME_GONE)
+		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
+			"the control folder of the attempt has vanished");
+	else if (stop == REASON_TIMEOUT || stop == REASON_START_TIMEOUT)
+		job_finish(j, ATTEMPT_FAILED, stop, "");
+	else if (stop != REASON_NONE)
+		job_finish(j, ATTEMPT_CANCELLED, stop, "");
+	else if (s->deadman)
+		job_finish(j, ATTEMPT_FAILED, REASON_WORKER_LOST,
+			"the command ended itself: the worker had no word from the server for too "
+			"long");
+	else if (s->end == RUNTIME_END_EXITED && s->code == 0)
+		job_finish(j, ATTEMPT_SUCCEEDED, REASON_NONE, "");
+	else
+		finish_failed(j);
+}
+
+/* ---- ending it ------------------------------------------------------------------------------ */
+
+void job_ask_to_end(struct job *j)
+{
+	if (j->asked == 0)
+		job_save(j, job_send_end);
+}
+
+static void job_send_end(struct job *j)
+{
+	static const enum runtime_stop hows[] = { RUNTIME_STOP_ASK, RUNTIME_STOP_KILL,
+		RUNTIME_STOP_FORCE };
+	const struct runtime_ref ref = job_ref(j);
+
+	if (j->stopping || (j->rec.phase != JOB_STARTING && j->rec.phase != JOB_RUNNING))
+		return;
+	j->stopping = true;
+	j->busy++;
+	runtime_stop(j->runtime, &ref, hows[j->asked < 2 ? j->asked : 2], job_on_end_sent, j);
+	j->asked++;
+}
+
+static void job_on_end_sent(void *arg, const struct err *e)
+{
+	struct job *j = arg;
+
+	j->stopping = false;
+	if (job_returned(j))
+		return;
+	if (e->code != ERR_OK && e->code != ERR_NOT_FOUND)
+		log_warn("attempt not ended yet", LOG_STR("attempt", j->task.attempt), LOG_E(e));
+	if (j->rec.phase != JOB_STARTING && j->rec.phase != JOB_RUNNING)
+		return;
+	loop_timer_set(&j->force, FORCE_MS);
+	if (j->rec.phase == JOB_RUNNING)
+		job_look(j);
+}

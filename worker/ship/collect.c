@@ -1,0 +1,190 @@
+#include "worker/ship/collect.h"
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/crypto/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 1 << 20 };
+
+struct walk {
+	struct collect *c;
+	const struct assigned_output *output;
+	bool single; /* the output is a file */
+	size_t n;
+};
+
+static int wrong(struct collect *c, enum reason reason, struct err *e)
+{
+	c->reason = reason;
+	c->err = *e;
+	return -1;
+}
+
+static int on_other(void *arg, const char *path, int64_t size, struct err *e)
+{
+	const struct walk *w = arg;
+
+	(void)size;
+	return err_set(e, ERR_INVALID,
+		"output %.63s: %.200s is not a plain file; links are not followed",
+		w->output->name.p, path);
+}
+
+static int on_file(void *arg, const char *path, int64_t size, struct err *e)
+{
+	struct walk *w = arg;
+	struct collect *c = w->c;
+	struct str p = str_c(path);
+
+	if (w->n == FILES_MAX)
+		return err_set(e, ERR_INVALID, "output %.63s has more than %d files",
+			w->output->name.p, FILES_MAX);
+	if (p.n > PATH_BYTES_MAX || str_has_control(p) || !str_utf8_valid(p))
+		return err_set(e, ERR_INVALID,
+			"output %.63s: the path of a file must be UTF-8 without control "
+			"characters and up to %d bytes",
+			w->output->name.p, PATH_BYTES_MAX);
+	if (arena_room(c->a) < 4 * PATH_MAX + (c->n + 1) * 4 * sizeof(struct file))
+		return err_set(e, ERR_INVALID, "the outputs have too many files");
+	c->files = mem_resize(c->files, c->n + 1, sizeof *c->files);
+	c->files[c->n++] = (struct collect_file){
+		.file = { .path = arena_str(c->a, p), .size = size },
+		.path = w->single ? w->output->path.p
+				  : arena_printf(c->a, "%s/%s", w->output->path.p, path).p,
+	};
+	w->n++;
+	return 0;
+}
+
+/* A path that leads nowhere but below: the server checks this too. */
+static bool path_is_plain(struct str path)
+{
+	struct str piece;
+
+	if (path.n == 0 || path.n > PATH_BYTES_MAX || str_has_control(path))
+		return false;
+	while (str_next(&path, '/', &piece))
+		if (piece.n == 0 || str_is(piece, ".") || str_is(piece, ".."))
+			return false;
+	return true;
+}
+
+static int find_output(struct collect *c, int root, const struct assigned_output *o)
+{
+	struct walk w = { .c = c, .output = o };
+	struct err e = { .code = ERR_OK };
+	char full[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (!path_is_plain(o->path) || !str_print(full, sizeof full, "%s/%s", c->root, o->path.p)) {
+		(void)err_set(&e, ERR_INVALID, "output %.63s has no usable path", o->name.p);
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	}
+	fd = fs_open_beneath(root, o->path.p, O_PATH | O_NOFOLLOW, 0);
+	if (fd < 0 && errno == ENOENT) {
+		(void)err_set(&e, ERR_NOT_FOUND,
+			"output %.63s: there is no %.200s in TIDEMILL_OUTPUT", o->name.p,
+			o->path.p);
+		return wrong(c, REASON_OUTPUT_MISSING, &e);
+	}
+	int rc = fd < 0 || fstat(fd, &st) < 0 ? -1 : 0;
+	if (fd >= 0)
+		(void)close(fd);
+	if (rc < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))) {
+		(void)on_other(&w, o->path.p, 0, &e);
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	}
+	w.single = S_ISREG(st.st_mode);
+	const char *slash = strrchr(o->path.p, '/');
+	if (w.single)
+		rc = on_file(&w, slash != NULL ? slash + 1 : o->path.p, st.st_size, &e);
+	else
+		rc = fs_walk(full, on_file, on_other, &w, &e);
+	if (rc < 0)
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	if (w.n == 0) {
+		(void)err_set(&e, ERR_NOT_FOUND, "output %.63s: the folder %.200s is empty",
+			o->name.p, o->path.p);
+		return wrong(c, REASON_OUTPUT_MISSING, &e);
+	}
+	return 0;
+}
+
+static int digest_file(
+	struct collect *c, int root, struct collect_file *f, struct hash *hash, char *bytes)
+{
+	unsigned char digest[HASH_SIZE];
+	char hex[HASH_HEX + 1];
+	struct err e;
+	ssize_t n = 1;
+	int fd = fs_open_file_beneath(root, f->path, &e);
+
+	if (fd < 0)
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	f->file.size = 0;
+	while (n > 0 && !atomic_load(&c->stop)) {
+		n = read(fd, bytes, READ_BYTES);
+		if (n < 0 && errno == EINTR) {
+			n = 1;
+			continue;
+		}
+		if (n > 0) {
+			hash_add(hash, (struct str){ bytes, (size_t)n });
+			f->file.size += n;
+		}
+	}
+	if (n < 0)
+		(void)err_errno(&e, "read", f->path);
+	(void)close(fd);
+	hash_end(hash, digest);
+	f->file.digest = arena_str(c->a, str_c(hash_hex(hex, digest)));
+	return n < 0 ? wrong(c, REASON_OUTPUT_INVALID, &e) : 0;
+}
+
+void collect_run(struct collect *c)
+{
+	size_t *first = mem_new(c->outputs->n + 1, sizeof *first);
+	struct hash *hash = hash_new();
+	char *bytes = mem_new(1, READ_BYTES);
+	int root = open(c->root, O_PATH | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	if (root < 0) {
+		struct err e;
+		(void)err_errno(&e, "open", c->root);
+		rc = wrong(c, REASON_OUTPUT_INVALID, &e);
+	}
+	for (size_t i = 0; rc == 0 && i < c->outputs->n; i++) {
+		first[i] = c->n;
+		rc = find_output(c, root, list_at(c->outputs, struct assigned_output, i));
+		first[i + 1] = c->n;
+	}
+	for (size_t i = 0; rc == 0 && i < c->n && !atomic_load(&c->stop); i++)
+		rc = digest_file(c, root, &c->files[i], hash, bytes);
+	c->found = arena_array_of(c->a, struct output_files, c->outputs->n + 1);
+	for (size_t i = 0; rc == 0 && i < c->outputs->n; i++) {
+		size_t n = first[i + 1] - first[i];
+		struct file *files = arena_array_of(c->a, struct file, n);
+		for (size_t k = 0; k < n; k++)
+			files[k] = c->files[first[i] + k].file;
+		c->found[i].name = list_at(c->outputs, struct assigned_output, i)->name;
+		c->found[i].files = (struct list){ files, n };
+	}
+	if (root >= 0)
+		(void)close(root);
+	mem_free(bytes);
+	hash_free(hash);
+	mem_free(first);
+}
+
+void collect_done(struct collect *c)
+{
+	mem_free(c->files);
+	c->files = NULL;
+}

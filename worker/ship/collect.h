@@ -1,0 +1,31 @@
+/* Inside worker/ship: finding and digesting the files of declared outputs. Blocking: for a work
+ * thread. */
+#ifndef WORKER_SHIP_COLLECT_H
+#define WORKER_SHIP_COLLECT_H
+#include "api/run.h"
+#include "api/worker.h"
+
+#include <stdatomic.h>
+
+struct collect_file {
+	struct file file; /* as it is committed */
+	const char *path; /* below the root */
+};
+
+struct collect {
+	const char *root;
+	const struct list *outputs; /* struct assigned_output */
+	struct arena *a; /* holds all that is found */
+	atomic_bool stop; /* set by others: end soon */
+
+	struct collect_file *files; /* all of them; mem_free */
+	size_t n;
+	struct output_files *found; /* one for each output, in the arena */
+	enum reason reason; /* REASON_NONE when all is well */
+	struct err err;
+};
+
+void collect_run(struct collect *c);
+void collect_done(struct collect *c); /* frees `files` */
+
+#endif

@@ -1,0 +1,26 @@
+/* Inside the workspace: puts the files of an assignment from the cache to where the step reads
+ * them. Blocking: for a work thread. */
+#ifndef WORKER_STAGE_H
+#define WORKER_STAGE_H
+#include "api/worker.h"
+#include "worker/cache.h"
+
+#include <stdatomic.h>
+
+struct stage {
+	const struct cache *cache;
+	const struct assignment *task;
+	const char *dir; /* the attempt's folder */
+	bool link;
+	atomic_bool stop;
+	const struct file **missing; /* what the cache lacks; mem_free */
+	size_t n_missing;
+	struct err err; /* ERR_OK, also when something is missing */
+};
+
+/* Empties and makes the folders of the attempt. */
+void stage_prepare(struct stage *s);
+/* Places what is not placed yet. */
+void stage_run(struct stage *s);
+
+#endif
