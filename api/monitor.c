@@ -18,7 +18,7 @@ _Static_assert(sizeof monitor_action_names / sizeof *monitor_action_names == ACT
 #define THIS subject_spec
 static const struct field subject_fields[] = {
 	{ "model", FIELD_STR, Q | FIELD_NAME, AT(model), .doc = "The model" },
-	{ "alias", FIELD_STR, FIELD_NAME, AT(alias), .fallback = "champion",
+	{ "alias", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(alias), .fallback = "champion",
 		.doc = "The alias that is watched" },
 	{ 0 },
 };
@@ -30,26 +30,27 @@ static const struct field columns_fields[] = {
 	{ "time", FIELD_STR, Q, AT(time), .min = 1, .max = 255, .doc = "Date or time of the row" },
 	{ "prediction", FIELD_STR, Q, AT(prediction), .min = 1, .max = 255,
 		.doc = "What the model said" },
-	{ "label", FIELD_STR, 0, AT(label), .max = 255, .doc = "What was true; may come later" },
+	{ "label", FIELD_STR, FIELD_OMIT_EMPTY, AT(label), .max = 255,
+		.doc = "What was true; may come later" },
 	{ 0 },
 };
 #undef THIS
 #define THIS features_spec
 static const struct field features_fields[] = {
-	{ "include", FIELD_LIST, 0, AT(include), .item = FIELD_STR, .item_max = 255, .max = 256,
-		.doc = "Names or globs; none: all columns" },
-	{ "exclude", FIELD_LIST, 0, AT(exclude), .item = FIELD_STR, .item_max = 255, .max = 256,
-		.doc = "Names or globs that are left out" },
-	{ "types", FIELD_MAP, 0, AT(types), .max = 256, .item_max = 15,
+	{ "include", FIELD_LIST, FIELD_OMIT_EMPTY, AT(include), .item = FIELD_STR, .item_max = 255,
+		.max = 256, .doc = "Names or globs; none: all columns" },
+	{ "exclude", FIELD_LIST, FIELD_OMIT_EMPTY, AT(exclude), .item = FIELD_STR, .item_max = 255,
+		.max = 256, .doc = "Names or globs that are left out" },
+	{ "types", FIELD_MAP, FIELD_OMIT_EMPTY, AT(types), .max = 256, .item_max = 15,
 		.doc = "Name or glob to numeric or category, where the data would say otherwise" },
-	{ "weights", FIELD_RAW, 0, AT(weights), .max = 16384, .fallback = "1",
+	{ "weights", FIELD_RAW, FIELD_OMIT_EMPTY, AT(weights), .max = 16384, .fallback = "1",
 		.doc = "1, or weight by feature" },
 	{ 0 },
 };
 #undef THIS
 #define THIS window_spec
 static const struct field window_spec_fields[] = {
-	{ "size", FIELD_SPAN, 0, AT(size), .min = CLOCK_MINUTE,
+	{ "size", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(size), .min = CLOCK_MINUTE,
 		.doc = "Length by the time column" },
 	{ "rows", FIELD_INT, 0, AT(rows), HAS(has_rows), .min = 10, .max = 1000000000,
 		.doc = "Or a number of rows" },
@@ -62,12 +63,12 @@ static const struct field tests_fields[] = {
 		.doc = "Judges numeric features" },
 	{ "categorical", FIELD_ENUM, 0, AT(categorical), .names = test_kind_names,
 		.fallback = "psi", .doc = "Judges categories" },
-	{ "warn", FIELD_REAL, 0, AT(warn), .rmin = 0, .rmax = 1e6, .fallback = "0.1",
+	{ "warn", FIELD_REAL, FIELD_OMIT_EMPTY, AT(warn), .rmin = 0, .rmax = 1e6, .fallback = "0.1",
 		.doc = "From here a feature is shown as warm" },
-	{ "alert", FIELD_REAL, 0, AT(alert), .rmin = 0, .rmax = 1e6, .fallback = "0.2",
-		.doc = "From here it has drifted, when also significant" },
-	{ "alpha", FIELD_REAL, 0, AT(alpha), .rmin = 1e-9, .rmax = 0.5, .fallback = "0.01",
-		.doc = "Level, divided by the number of features" },
+	{ "alert", FIELD_REAL, FIELD_OMIT_EMPTY, AT(alert), .rmin = 0, .rmax = 1e6,
+		.fallback = "0.2", .doc = "From here it has drifted, when also significant" },
+	{ "alpha", FIELD_REAL, FIELD_OMIT_EMPTY, AT(alpha), .rmin = 1e-9, .rmax = 0.5,
+		.fallback = "0.01", .doc = "Level, divided by the number of features" },
 	{ 0 },
 };
 #undef THIS
@@ -85,10 +86,10 @@ static const struct field performance_fields[] = {
 #define THIS performance_rule
 static const struct field performance_rule_fields[] = {
 	{ ACTION("retrain") },
-	{ "max_ratio", FIELD_REAL, 0, AT(max_ratio), .rmin = 1, .rmax = 1000, .fallback = "1.5",
-		.doc = "Hot from this multiple of the champion's level" },
-	{ "clear_ratio", FIELD_REAL, 0, AT(clear_ratio), .rmin = 1, .rmax = 1000, .fallback = "1.3",
-		.doc = "Calm below this multiple" },
+	{ "max_ratio", FIELD_REAL, FIELD_OMIT_EMPTY, AT(max_ratio), .rmin = 1, .rmax = 1000,
+		.fallback = "1.5", .doc = "Hot from this multiple of the champion's level" },
+	{ "clear_ratio", FIELD_REAL, FIELD_OMIT_EMPTY, AT(clear_ratio), .rmin = 1, .rmax = 1000,
+		.fallback = "1.3", .doc = "Calm below this multiple" },
 	{ "k", FIELD_INT, 0, AT(k), .min = 1, .max = 32, .fallback = "2",
 		.doc = "So many hot windows" },
 	{ "n", FIELD_INT, 0, AT(n), .min = 1, .max = 32, .fallback = "3",
@@ -99,9 +100,9 @@ static const struct field performance_rule_fields[] = {
 #define THIS drift_rule
 static const struct field drift_rule_fields[] = {
 	{ ACTION("alert") },
-	{ "share", FIELD_REAL, 0, AT(share), .rmin = 0.000001, .rmax = 1, .fallback = "0.2",
-		.doc = "Hot from this weighted share of drifted features" },
-	{ "clear", FIELD_REAL, 0, AT(clear), .rmin = 0, .rmax = 1, .fallback = "0.1",
+	{ "share", FIELD_REAL, FIELD_OMIT_EMPTY, AT(share), .rmin = 0.000001, .rmax = 1,
+		.fallback = "0.2", .doc = "Hot from this weighted share of drifted features" },
+	{ "clear", FIELD_REAL, FIELD_OMIT_EMPTY, AT(clear), .rmin = 0, .rmax = 1, .fallback = "0.1",
 		.doc = "Calm below this share" },
 	{ "k", FIELD_INT, 0, AT(k), .min = 1, .max = 32, .fallback = "2",
 		.doc = "So many hot windows" },
@@ -141,21 +142,21 @@ static const struct field approve_fields[] = {
 #undef THIS
 #define THIS policy_spec
 static const struct field policy_fields[] = {
-	{ "performance", FIELD_OBJ, 0, AT(performance), HAS(has_performance),
+	{ "performance", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(performance), HAS(has_performance),
 		.sub = performance_rule_fields, .doc = "When the error grows" },
-	{ "drift", FIELD_OBJ, 0, AT(drift), HAS(has_drift), .sub = drift_rule_fields,
+	{ "drift", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(drift), HAS(has_drift), .sub = drift_rule_fields,
 		.doc = "When inputs move" },
-	{ "data_quality", FIELD_OBJ, 0, AT(data_quality), HAS(has_data_quality),
+	{ "data_quality", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(data_quality), HAS(has_data_quality),
 		.sub = quality_rule_fields, .doc = "When the data is broken" },
 	{ "cooldown", FIELD_INT, 0, AT(cooldown), .min = 0, .max = 10000, .fallback = "0",
 		.doc = "Windows after a retraining" },
-	{ "backoff", FIELD_REAL, 0, AT(backoff), .rmin = 1, .rmax = 100, .fallback = "2",
-		.doc = "Factor on the cooldown after each refused challenger" },
-	{ "budget", FIELD_OBJ, 0, AT(budget), HAS(has_budget), .sub = budget_fields,
+	{ "backoff", FIELD_REAL, FIELD_OMIT_EMPTY, AT(backoff), .rmin = 1, .rmax = 100,
+		.fallback = "2", .doc = "Factor on the cooldown after each refused challenger" },
+	{ "budget", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(budget), HAS(has_budget), .sub = budget_fields,
 		.doc = "Most retrainings per period" },
-	{ "guard", FIELD_OBJ, 0, AT(guard), HAS(has_guard), .sub = guard_fields,
+	{ "guard", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(guard), HAS(has_guard), .sub = guard_fields,
 		.doc = "After a promotion" },
-	{ "approve", FIELD_OBJ, 0, AT(approve), .sub = approve_fields,
+	{ "approve", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(approve), .sub = approve_fields,
 		.doc = "People who must agree" },
 	{ 0 },
 };
@@ -164,7 +165,7 @@ static const struct field policy_fields[] = {
 static const struct field retrain_fields[] = {
 	{ "pipeline", FIELD_STR, Q | FIELD_NAME, AT(pipeline),
 		.doc = "The pipeline that trains again" },
-	{ "inputs", FIELD_MAP, 0, AT(inputs), .max = 256, .item_max = 1024,
+	{ "inputs", FIELD_MAP, FIELD_OMIT_EMPTY, AT(inputs), .max = 256, .item_max = 1024,
 		.doc = "Its inputs; ${window.start - 3y} and the like are filled in" },
 	{ 0 },
 };
@@ -178,21 +179,22 @@ const struct field monitor_spec_fields[] = {
 		.doc = "What windows are compared with: the version's training data" },
 	{ "columns", FIELD_OBJ, Q, AT(columns), .sub = columns_fields,
 		.doc = "Columns that are never features" },
-	{ "features", FIELD_OBJ, 0, AT(features), .sub = features_fields,
+	{ "features", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(features), .sub = features_fields,
 		.doc = "Which columns are features" },
 	{ "window", FIELD_OBJ, Q, AT(window), .sub = window_spec_fields,
 		.doc = "How the data is cut" },
-	{ "late", FIELD_SPAN, 0, AT(late), .fallback = "0s",
+	{ "late", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(late), .fallback = "0s",
 		.doc = "Rows and labels this late re-open a window" },
 	{ "min_samples", FIELD_INT, 0, AT(min_samples), .min = 1, .max = 1000000000,
 		.fallback = "200", .doc = "A smaller window decides nothing" },
-	{ "tests", FIELD_OBJ, 0, AT(tests), .sub = tests_fields, .doc = "How features are judged" },
-	{ "performance", FIELD_OBJ, 0, AT(performance), HAS(has_performance),
+	{ "tests", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(tests), .sub = tests_fields,
+		.doc = "How features are judged" },
+	{ "performance", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(performance), HAS(has_performance),
 		.sub = performance_fields, .doc = "How the model is judged" },
-	{ "policy", FIELD_OBJ, 0, AT(policy), .sub = policy_fields,
+	{ "policy", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(policy), .sub = policy_fields,
 		.doc = "What follows, by cause" },
-	{ "retrain", FIELD_OBJ, 0, AT(retrain), HAS(has_retrain), .sub = retrain_fields,
-		.doc = "What a retraining starts" },
+	{ "retrain", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(retrain), HAS(has_retrain),
+		.sub = retrain_fields, .doc = "What a retraining starts" },
 	{ 0 },
 };
 #undef THIS
@@ -314,7 +316,7 @@ const struct field heat_query_fields[] = {
 #undef THIS
 #define THIS observation_query
 const struct field observation_query_fields[] = {
-	{ "batch", FIELD_STR, 0, AT(batch), .max = 255,
+	{ "batch", FIELD_STR, FIELD_OMIT_EMPTY, AT(batch), .max = 255,
 		.doc = "Identity of the batch; also Idempotency-Key" },
 	{ 0 },
 };
@@ -348,7 +350,7 @@ const struct field window_close_result_fields[] = {
 #undef THIS
 #define THIS mute
 const struct field mute_fields[] = {
-	{ "feature", FIELD_STR, 0, AT(feature), .max = 255,
+	{ "feature", FIELD_STR, FIELD_OMIT_EMPTY, AT(feature), .max = 255,
 		.doc = "One feature; empty: the whole monitor" },
 	{ "until", FIELD_TIME, Q, AT(until), .doc = "In the data's time" },
 	{ "reason", FIELD_STR, Q | FIELD_TEXT, AT(reason), .min = 1, .max = 1000, .doc = "Why" },

@@ -18,9 +18,9 @@ static const char *const pipeline_kinds[] = { "Pipeline", NULL };
 #define THIS metadata
 const struct field metadata_fields[] = {
 	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Unique in its project" },
-	{ "labels", FIELD_MAP, 0, AT(labels), .max = 32, .item_max = 255, .key_max = 63,
-		.doc = "Free words for selectors" },
-	{ "annotations", FIELD_MAP, 0, AT(annotations), .max = 32, .item_max = 4000,
+	{ "labels", FIELD_MAP, FIELD_OMIT_EMPTY, AT(labels), .max = 32, .item_max = 255,
+		.key_max = 63, .doc = "Free words for selectors" },
+	{ "annotations", FIELD_MAP, FIELD_OMIT_EMPTY, AT(annotations), .max = 32, .item_max = 4000,
 		.doc = "Free words for people" },
 	{ 0 },
 };
@@ -29,20 +29,21 @@ const struct field metadata_fields[] = {
 #define THIS input_spec
 static const struct field input_spec_fields[] = {
 	{ "type", FIELD_ENUM, Q, AT(type), .names = input_type_names, .doc = "What may be given" },
-	{ "default", FIELD_RAW, 0, AT(value), .max = 4096,
+	{ "default", FIELD_RAW, FIELD_OMIT_EMPTY, AT(value), .max = 4096,
 		.doc = "Used when nothing is given; without one the input must be given" },
-	{ "min", FIELD_REAL, 0, AT(min), HAS(has_min), .doc = "Least number" },
-	{ "max", FIELD_REAL, 0, AT(max), HAS(has_max), .doc = "Greatest number" },
-	{ "choices", FIELD_LIST, 0, AT(choices), .item = FIELD_STR, .item_max = 255, .max = 100,
-		.doc = "The strings that are allowed" },
-	{ "description", FIELD_STR, 0, AT(description), .max = 400, .doc = "For people" },
+	{ "min", FIELD_REAL, FIELD_OMIT_EMPTY, AT(min), HAS(has_min), .doc = "Least number" },
+	{ "max", FIELD_REAL, FIELD_OMIT_EMPTY, AT(max), HAS(has_max), .doc = "Greatest number" },
+	{ "choices", FIELD_LIST, FIELD_OMIT_EMPTY, AT(choices), .item = FIELD_STR, .item_max = 255,
+		.max = 100, .doc = "The strings that are allowed" },
+	{ "description", FIELD_STR, FIELD_OMIT_EMPTY, AT(description), .max = 400,
+		.doc = "For people" },
 	{ 0 },
 };
 #undef THIS
 #define THIS dataset_ref
 static const struct field dataset_ref_fields[] = {
 	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the data set" },
-	{ "version", FIELD_RAW, 0, AT(version), .max = 64, .fallback = "\"latest\"",
+	{ "version", FIELD_RAW, FIELD_OMIT_EMPTY, AT(version), .max = 64, .fallback = "\"latest\"",
 		.doc = "latest, or a number; pinned when the run is made" },
 	{ 0 },
 };
@@ -62,7 +63,7 @@ static const struct field output_spec_fields[] = {
 		.doc = "File or folder below $TIDEMILL_OUTPUT" },
 	{ "kind", FIELD_ENUM, 0, AT(kind), .names = output_kind_names, .fallback = "files",
 		.doc = "What the server does with it" },
-	{ "monitor", FIELD_STR, FIELD_NAME, AT(monitor),
+	{ "monitor", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(monitor),
 		.doc = "The monitor that observations feed" },
 	{ 0 },
 };
@@ -71,35 +72,35 @@ static const struct field output_spec_fields[] = {
 #define THIS gpu_request
 const struct field gpu_request_fields[] = {
 	{ "count", FIELD_INT, Q, AT(count), .min = 1, .max = 64, .doc = "GPUs" },
-	{ "model", FIELD_LIST, 0, AT(model), .item = FIELD_STR, .item_max = 63, .max = 16,
-		.doc = "Any of these models" },
-	{ "memory", FIELD_STR, 0, AT(memory), .max = 63,
+	{ "model", FIELD_LIST, FIELD_OMIT_EMPTY, AT(model), .item = FIELD_STR, .item_max = 63,
+		.max = 16, .doc = "Any of these models" },
+	{ "memory", FIELD_STR, FIELD_OMIT_EMPTY, AT(memory), .max = 63,
 		.doc = "Range of memory per GPU, as 40GiB.. or 24GB..80GB" },
 	{ 0 },
 };
 #undef THIS
 #define THIS resources
 static const struct field resources_fields[] = {
-	{ "cpus", FIELD_REAL, 0, AT(cpus), .rmin = 0.01, .rmax = 1024, .fallback = "1",
-		.doc = "CPU cores" },
+	{ "cpus", FIELD_REAL, FIELD_OMIT_EMPTY, AT(cpus), .rmin = 0.01, .rmax = 1024,
+		.fallback = "1", .doc = "CPU cores" },
 	{ "memory", FIELD_SIZE, 0, AT(memory), .min = 4 << 20, .fallback = "1GiB",
 		.doc = "Bytes of memory" },
 	{ "disk", FIELD_SIZE, 0, AT(disk), .min = 0, .fallback = "0",
 		.doc = "Bytes of free disk that the worker must have" },
 	{ "shm", FIELD_SIZE, 0, AT(shm), .min = 0, .fallback = "0",
 		.doc = "Bytes of /dev/shm; 0: the default" },
-	{ "gpus", FIELD_RAW, 0, AT(gpus), .max = 1024,
+	{ "gpus", FIELD_RAW, FIELD_OMIT_EMPTY, AT(gpus), .max = 1024,
 		.doc = "2, \"H100:4\", \"24GB..80GB:2\" or {count, model, memory}" },
 	{ 0 },
 };
 #undef THIS
 #define THIS placement
 static const struct field placement_fields[] = {
-	{ "pool", FIELD_STR, FIELD_NAME, AT(pool), .fallback = "default",
+	{ "pool", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(pool), .fallback = "default",
 		.doc = "Pool of workers" },
-	{ "requires", FIELD_MAP, 0, AT(requires), .max = 32, .item_max = 255,
+	{ "requires", FIELD_MAP, FIELD_OMIT_EMPTY, AT(requires), .max = 32, .item_max = 255,
 		.doc = "Labels that the worker must have" },
-	{ "avoids", FIELD_MAP, 0, AT(avoids), .max = 32, .item_max = 255,
+	{ "avoids", FIELD_MAP, FIELD_OMIT_EMPTY, AT(avoids), .max = 32, .item_max = 255,
 		.doc = "Labels that it must not have" },
 	{ "priority", FIELD_INT, 0, AT(priority), .min = -1000, .max = 1000,
 		.doc = "Greater goes first" },
@@ -108,11 +109,11 @@ static const struct field placement_fields[] = {
 #undef THIS
 #define THIS timeouts
 static const struct field timeouts_fields[] = {
-	{ "queue", FIELD_SPAN, 0, AT(queue), .min = CLOCK_SECOND,
+	{ "queue", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(queue), .min = CLOCK_SECOND,
 		.doc = "Longest wait for a worker" },
-	{ "start", FIELD_SPAN, 0, AT(start), .min = CLOCK_SECOND, .fallback = "30m",
+	{ "start", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(start), .min = CLOCK_SECOND, .fallback = "30m",
 		.doc = "From assignment to the command's start" },
-	{ "run", FIELD_SPAN, 0, AT(run), .min = CLOCK_SECOND,
+	{ "run", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(run), .min = CLOCK_SECOND,
 		.doc = "Longest run of the command; the same as time_limit" },
 	{ 0 },
 };
@@ -130,10 +131,11 @@ static const struct field retries_fields[] = {
 static const struct field on_lost_fields[] = {
 	{ "policy", FIELD_ENUM, 0, AT(policy), .names = lost_policy_names, .fallback = "keep",
 		.doc = "keep: the work goes on while the worker is cut off; stop: it ends itself" },
-	{ "lost_after", FIELD_SPAN, 0, AT(lost_after), .min = 10 * CLOCK_SECOND, .fallback = "30m",
+	{ "lost_after", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(lost_after), .min = 10 * CLOCK_SECOND,
+		.fallback = "30m",
 		.doc = "keep: no second attempt before this long without a word" },
-	{ "self_stop_after", FIELD_SPAN, 0, AT(self_stop_after), .min = 10 * CLOCK_SECOND,
-		.fallback = "60s",
+	{ "self_stop_after", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(self_stop_after),
+		.min = 10 * CLOCK_SECOND, .fallback = "60s",
 		.doc = "stop: the command ends itself after this long without a renewal" },
 	{ 0 },
 };
@@ -147,16 +149,17 @@ static const struct field log_spec_fields[] = {
 #undef THIS
 
 #define RUNTIMES                                                                                   \
-	"runtimes", FIELD_LIST, 0, AT(runtimes),                                                   \
+	"runtimes", FIELD_LIST, FIELD_OMIT_EMPTY, AT(runtimes),                                    \
 		.item = FIELD_ENUM, .names = runtime_names, .max = RUNTIME_COUNT,                  \
 		.doc = "The first one that the chosen worker offers"
 #define ENVIRONMENT                                                                                \
-	"env", FIELD_MAP, FIELD_TEXT, AT(env), .max = ENV_MAX, .item_max = 32768,                  \
-					       .doc = "Environment variables"
-#define IMAGE "image", FIELD_STR, 0, AT(image), .max = 512, .doc = "Container image"
+	"env", FIELD_MAP, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(env),                                  \
+		.max = ENV_MAX, .item_max = 32768, .doc = "Environment variables"
+#define IMAGE "image", FIELD_STR, FIELD_OMIT_EMPTY, AT(image), .max = 512, .doc = "Container image"
 #define THIS  step_spec
 const struct field step_spec_fields[] = {
-	{ "needs", FIELD_LIST, FIELD_NAME, AT(needs), .item = FIELD_STR, .max = 100,
+	{ "needs", FIELD_LIST, FIELD_NAME | FIELD_OMIT_EMPTY, AT(needs), .item = FIELD_STR,
+		.max = 100,
 		.doc = "Steps that must have succeeded; their outputs are in "
 		       "TIDEMILL_INPUT_<STEP>" },
 	{ "run", FIELD_RAW, Q, AT(run), .max = 65536,
@@ -166,22 +169,23 @@ const struct field step_spec_fields[] = {
 		.doc = "A list (no shell) or a string (/bin/sh -c)" },
 	{ IMAGE },
 	{ RUNTIMES },
-	{ "resources", FIELD_OBJ, 0, AT(resources), HAS(has_resources), .sub = resources_fields,
-		.doc = "What the step needs" },
-	{ "placement", FIELD_OBJ, 0, AT(placement), .sub = placement_fields,
+	{ "resources", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(resources), HAS(has_resources),
+		.sub = resources_fields, .doc = "What the step needs" },
+	{ "placement", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(placement), .sub = placement_fields,
 		.doc = "Where it may run" },
-	{ "time_limit", FIELD_SPAN, 0, AT(time_limit), .min = CLOCK_SECOND,
+	{ "time_limit", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(time_limit), .min = CLOCK_SECOND,
 		.doc = "Longest run of the command" },
-	{ "timeouts", FIELD_OBJ, 0, AT(timeouts), .sub = timeouts_fields,
+	{ "timeouts", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(timeouts), .sub = timeouts_fields,
 		.doc = "Limits of each phase" },
-	{ "retries", FIELD_OBJ, 0, AT(retries), .sub = retries_fields,
+	{ "retries", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(retries), .sub = retries_fields,
 		.doc = "Budgets of further attempts" },
-	{ "on_lost", FIELD_OBJ, 0, AT(on_lost), .sub = on_lost_fields,
+	{ "on_lost", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(on_lost), .sub = on_lost_fields,
 		.doc = "When the worker is cut off" },
 	{ ENVIRONMENT },
-	{ "outputs", FIELD_DICT, FIELD_NAME, AT(outputs), ITEMS(output_spec), .max = 64,
-		.doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
-	{ "logs", FIELD_OBJ, 0, AT(logs), .sub = log_spec_fields, .doc = "Limits of the log" },
+	{ "outputs", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(outputs), ITEMS(output_spec),
+		.max = 64, .doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
+	{ "logs", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(logs), .sub = log_spec_fields,
+		.doc = "Limits of the log" },
 	{ 0 },
 };
 #undef THIS
@@ -189,7 +193,7 @@ const struct field step_spec_fields[] = {
 static const struct field step_defaults_fields[] = {
 	{ RUNTIMES },
 	{ IMAGE },
-	{ "resources", FIELD_OBJ, 0, AT(resources), .sub = resources_fields,
+	{ "resources", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(resources), .sub = resources_fields,
 		.doc = "What a step needs that does not say" },
 	{ ENVIRONMENT },
 	{ 0 },
@@ -209,8 +213,8 @@ static const struct field training_data_fields[] = {
 #define THIS requirement
 static const struct field requirement_fields[] = {
 	{ "metric", FIELD_STR, Q, AT(metric), .min = 1, .max = 63, .doc = "mae, rmse or accuracy" },
-	{ "min", FIELD_REAL, 0, AT(min), HAS(has_min), .doc = "Must not be below" },
-	{ "max", FIELD_REAL, 0, AT(max), HAS(has_max), .doc = "Must not be above" },
+	{ "min", FIELD_REAL, FIELD_OMIT_EMPTY, AT(min), HAS(has_min), .doc = "Must not be below" },
+	{ "max", FIELD_REAL, FIELD_OMIT_EMPTY, AT(max), HAS(has_max), .doc = "Must not be above" },
 	{ 0 },
 };
 #undef THIS
@@ -220,11 +224,11 @@ static const struct field gate_test_spec_fields[] = {
 		.doc = "Paired test on the same rows" },
 	{ "draws", FIELD_INT, 0, AT(draws), .min = 100, .max = 100000, .fallback = "2000",
 		.doc = "Resamplings" },
-	{ "margin", FIELD_RAW, 0, AT(margin), .max = 32, .fallback = "0",
+	{ "margin", FIELD_RAW, FIELD_OMIT_EMPTY, AT(margin), .max = 32, .fallback = "0",
 		.doc = "How much worse still counts as equal: in the metric's units, or \"2%\" of "
 		       "the champion's" },
-	{ "alpha", FIELD_REAL, 0, AT(alpha), .rmin = 0.0001, .rmax = 0.5, .fallback = "0.05",
-		.doc = "Level of the test" },
+	{ "alpha", FIELD_REAL, FIELD_OMIT_EMPTY, AT(alpha), .rmin = 0.0001, .rmax = 0.5,
+		.fallback = "0.05", .doc = "Level of the test" },
 	{ "min_rows", FIELD_INT, 0, AT(min_rows), .min = 1, .max = 1000000000, .fallback = "80",
 		.doc = "Fewer rows cannot decide" },
 	{ 0 },
@@ -234,8 +238,8 @@ static const struct field gate_test_spec_fields[] = {
 static const struct field slice_spec_fields[] = {
 	{ "by", FIELD_LIST, Q, AT(by), .item = FIELD_STR, .item_max = 63, .min = 1, .max = 16,
 		.doc = "Slice columns of the predictions" },
-	{ "max_regression", FIELD_RAW, 0, AT(max_regression), .max = 32, .fallback = "\"20%\"",
-		.doc = "No slice may be worse by more" },
+	{ "max_regression", FIELD_RAW, FIELD_OMIT_EMPTY, AT(max_regression), .max = 32,
+		.fallback = "\"20%\"", .doc = "No slice may be worse by more" },
 	{ "min_rows", FIELD_INT, 0, AT(min_rows), .min = 1, .max = 1000000000, .fallback = "20",
 		.doc = "Smaller slices are not judged" },
 	{ 0 },
@@ -254,17 +258,18 @@ const struct field gate_spec_fields[] = {
 		.doc = "STEP.OUTPUT with the rows that both models scored" },
 	{ "metric", FIELD_ENUM, Q, AT(metric), .names = gate_metric_names,
 		.doc = "What is compared" },
-	{ "require", FIELD_LIST, 0, AT(require), ITEMS(requirement), .max = 16,
+	{ "require", FIELD_LIST, FIELD_OMIT_EMPTY, AT(require), ITEMS(requirement), .max = 16,
 		.doc = "Absolute limits" },
-	{ "against", FIELD_STR, FIELD_NAME, AT(against),
+	{ "against", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(against),
 		.doc = "Alias to compare with; skipped when it has no version" },
-	{ "test", FIELD_OBJ, 0, AT(test), .sub = gate_test_spec_fields,
+	{ "test", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(test), .sub = gate_test_spec_fields,
 		.doc = "How the difference is tested" },
-	{ "slices", FIELD_OBJ, 0, AT(slices), HAS(has_slices), .sub = slice_spec_fields,
-		.doc = "No slice may suffer" },
-	{ "approve", FIELD_OBJ, 0, AT(approve), .sub = approve_spec_fields,
+	{ "slices", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(slices), HAS(has_slices),
+		.sub = slice_spec_fields, .doc = "No slice may suffer" },
+	{ "approve", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(approve), .sub = approve_spec_fields,
 		.doc = "People who must agree" },
-	{ "promote", FIELD_STR, FIELD_NAME, AT(promote), .doc = "Alias that moves when all hold" },
+	{ "promote", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(promote),
+		.doc = "Alias that moves when all hold" },
 	{ 0 },
 };
 #undef THIS
@@ -273,10 +278,10 @@ static const struct field model_spec_fields[] = {
 	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the model" },
 	{ "from", FIELD_STR, Q, AT(from), .min = 3, .max = 127,
 		.doc = "STEP.OUTPUT with the model's files" },
-	{ "training_data", FIELD_OBJ, 0, AT(training_data), HAS(has_training_data),
+	{ "training_data", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(training_data), HAS(has_training_data),
 		.sub = training_data_fields,
 		.doc = "The rows it was trained on: the monitor's reference" },
-	{ "gate", FIELD_OBJ, 0, AT(gate), HAS(has_gate), .sub = gate_spec_fields,
+	{ "gate", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(gate), HAS(has_gate), .sub = gate_spec_fields,
 		.doc = "What must hold before the alias moves" },
 	{ 0 },
 };
@@ -307,21 +312,21 @@ static const struct field concurrency_fields[] = {
 
 #define THIS pipeline_spec
 const struct field pipeline_spec_fields[] = {
-	{ "inputs", FIELD_DICT, FIELD_NAME, AT(inputs), ITEMS(input_spec), .max = 256,
-		.doc = "Typed inputs, by name" },
-	{ "datasets", FIELD_DICT, FIELD_NAME, AT(datasets), ITEMS(dataset_ref), .max = 64,
-		.doc = "Staged read-only; path in TIDEMILL_DATASET_<NAME>" },
-	{ "models", FIELD_DICT, FIELD_NAME, AT(models), ITEMS(model_ref), .max = 64,
-		.doc = "Staged when the alias exists; path in TIDEMILL_MODEL_<NAME>" },
-	{ "triggers", FIELD_LIST, 0, AT(triggers), ITEMS(trigger_spec), .max = 32,
+	{ "inputs", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(inputs), ITEMS(input_spec),
+		.max = 256, .doc = "Typed inputs, by name" },
+	{ "datasets", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(datasets), ITEMS(dataset_ref),
+		.max = 64, .doc = "Staged read-only; path in TIDEMILL_DATASET_<NAME>" },
+	{ "models", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(models), ITEMS(model_ref),
+		.max = 64, .doc = "Staged when the alias exists; path in TIDEMILL_MODEL_<NAME>" },
+	{ "triggers", FIELD_LIST, FIELD_OMIT_EMPTY, AT(triggers), ITEMS(trigger_spec), .max = 32,
 		.doc = "What starts a run by itself" },
-	{ "concurrency", FIELD_OBJ, 0, AT(concurrency), HAS(has_concurrency),
+	{ "concurrency", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(concurrency), HAS(has_concurrency),
 		.sub = concurrency_fields, .doc = "Runs that must not overlap" },
-	{ "defaults", FIELD_OBJ, 0, AT(defaults), .sub = step_defaults_fields,
+	{ "defaults", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(defaults), .sub = step_defaults_fields,
 		.doc = "For steps that do not say" },
 	{ "steps", FIELD_DICT, Q | FIELD_NAME, AT(steps), ITEMS(step_spec), .min = 1,
 		.max = STEPS_MAX, .doc = "The steps, by name" },
-	{ "model", FIELD_OBJ, 0, AT(model), HAS(has_model), .sub = model_spec_fields,
+	{ "model", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(model), HAS(has_model), .sub = model_spec_fields,
 		.doc = "Registered when all steps succeed" },
 	{ 0 },
 };
@@ -367,14 +372,14 @@ const struct field pipeline_fields[] = {
 #undef THIS
 #define THIS pipeline_put
 const struct field pipeline_put_fields[] = {
-	{ "repository", FIELD_STR, 0, AT(repository), .max = 1024,
+	{ "repository", FIELD_STR, FIELD_OMIT_EMPTY, AT(repository), .max = 1024,
 		.doc = "Git repository: an https or ssh URL, or a path where the server allows "
 		       "it" },
-	{ "ref", FIELD_STR, 0, AT(ref), .max = 255, .fallback = "main",
+	{ "ref", FIELD_STR, FIELD_OMIT_EMPTY, AT(ref), .max = 255, .fallback = "main",
 		.doc = "Branch, tag or commit" },
-	{ "path", FIELD_STR, 0, AT(path), .max = 255, .fallback = "tidemill.yaml",
+	{ "path", FIELD_STR, FIELD_OMIT_EMPTY, AT(path), .max = 255, .fallback = "tidemill.yaml",
 		.doc = "The file in the repository" },
-	{ "source", FIELD_STR, FIELD_TEXT, AT(source), .max = 1 << 20,
+	{ "source", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(source), .max = 1 << 20,
 		.doc = "The file's text, instead of a repository" },
 	{ 0 },
 };

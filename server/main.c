@@ -128,6 +128,7 @@ static void on_signal(void *arg, int signo)
 	}
 	log_info("draining", LOG_I("signal", signo));
 	s->app.draining = true;
+	fleet_wake_all(s->app.fleet);
 	http_server_drain(s->app.http, s->app.conf.shutdown_grace / 1000, on_drained, s);
 }
 
@@ -263,6 +264,9 @@ static void server_close(struct server *s)
 	blob_gc_free(s->gc);
 	if (app->http != NULL)
 		http_server_free(app->http);
+	/* Parked requests and streams are told now that their clients are gone. */
+	for (int i = 0; app->loop != NULL && i < 3; i++)
+		loop_step(app->loop, false);
 	triggers_free(app->triggers);
 	sched_free(app->sched);
 	fleet_free(app->fleet);

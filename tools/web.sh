@@ -22,7 +22,7 @@ if [ "$(cat "$modules" 2>/dev/null || true)" != "$want" ]; then
 fi
 
 built=node_modules/.tidemill-built
-want="$want $(find src public tools index.html package.json tsconfig.json vite.config.mts -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)"
+want="$want $(find src public tools index.html package.json tsconfig.json vite.config.mts ../api/openapi.json -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64)"
 if [ ! -f dist/index.html ] || [ "$(cat "$built" 2>/dev/null || true)" != "$want" ]; then
 	rm -f "$built"
 	npm run --silent build

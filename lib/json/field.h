@@ -140,7 +140,8 @@ int field_decode_pairs(const struct field *t, const struct field_pair *pairs, si
 void field_encode(const struct field *t, const void *in, struct buf *out);
 
 /* JSON Schema 2020-12 of the object, without "$schema". READONLY and WRITEONLY become readOnly and
- * writeOnly. */
+ * writeOnly. Required are the members that a request must have, and of READONLY ones those that
+ * every reply has: neither OMIT_EMPTY nor, unless NULLABLE, with a `has`. */
 void field_schema(const struct field *t, struct buf *out);
 /* The schema of one row alone: what a query parameter of that row takes. */
 void field_schema_row(const struct field *f, struct buf *out);

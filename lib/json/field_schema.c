@@ -169,6 +169,15 @@ static void put_scalar(struct jsn_out *w, const struct field *f)
 
 static void put_row(struct jsn_out *w, const struct field *f);
 
+/* What a request must have, and what every reply has. */
+static bool is_required(const struct field *f)
+{
+	if ((f->flags & FIELD_READONLY) == 0)
+		return (f->flags & FIELD_REQUIRED) != 0;
+	return (f->flags & FIELD_OMIT_EMPTY) == 0 &&
+	       ((f->flags & FIELD_NULLABLE) != 0 || f->has == 0);
+}
+
 static void put_object(struct jsn_out *w, const struct field *t)
 {
 	jsn_key(w, "properties");
@@ -180,7 +189,7 @@ static void put_object(struct jsn_out *w, const struct field *t)
 	jsn_obj_end(w);
 	bool any = false;
 	for (const struct field *f = t; f->name != NULL; f++) {
-		if ((f->flags & FIELD_REQUIRED) == 0)
+		if (!is_required(f))
 			continue;
 		if (!any) {
 			jsn_key(w, "required");

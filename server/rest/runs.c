@@ -1,5 +1,6 @@
 /* Runs, steps and attempts: submitting, looking, waiting, cancelling, removing. */
 #include "lib/json/json_write.h"
+#include "lib/loop/loop.h"
 #include "lib/loop/timer.h"
 #include "server/rest/handlers.h"
 #include "server/sched/hub.h"
@@ -7,6 +8,8 @@
 #include "server/sched/progress.h"
 #include "server/store/event_store.h"
 #include "server/store/run_store.h"
+
+enum { WAIT_TICK_MS = 200 };
 
 static void run_on_row(struct call *c, const struct db_rows *rows)
 {
@@ -94,6 +97,7 @@ struct wait {
 	struct call *call;
 	struct hub_listener *listener;
 	struct loop_timer timer;
+	int64_t until; /* loop_now() */
 	bool over;
 };
 
@@ -105,12 +109,19 @@ static void wait_end(struct wait *w)
 	w->over = true;
 }
 
+static void wait_answer(struct wait *w)
+{
+	wait_end(w);
+	run_reply(w->call);
+}
+
+/* Also when the server is about to end: the client asks again, another one. */
 static void wait_on_timer(void *arg)
 {
 	struct wait *w = arg;
 
-	wait_end(w);
-	run_reply(w->call);
+	if (w->call->app->draining || loop_now(w->call->app->loop) >= w->until)
+		wait_answer(w);
 }
 
 static void wait_on_left(void *arg)
@@ -135,7 +146,7 @@ static void wait_on_event(void *arg, const struct event *ev, struct str project_
 
 	(void)project_id;
 	if (!w->over && ends_run(ev->type) && str_eq(ev->subject, w->call->object_id))
-		wait_on_timer(w);
+		wait_answer(w);
 }
 
 static void wait_on_row(struct call *c, const struct db_rows *rows)
@@ -162,7 +173,8 @@ static void run_wait(struct call *c, int64_t us)
 	c->state = w;
 	w->listener = hub_listen(c->app->hub, wait_on_event, w);
 	loop_timer_init(&w->timer, c->app->loop, wait_on_timer, w);
-	loop_timer_set(&w->timer, us / 1000);
+	w->until = loop_now(c->app->loop) + us;
+	loop_timer_every(&w->timer, WAIT_TICK_MS);
 	http_on_close(c->req, wait_on_left, w);
 	struct db_unit *u = call_unit(c);
 	run_store_get(u, c->object_id);

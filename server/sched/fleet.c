@@ -1,5 +1,6 @@
 #include "server/sched/fleet.h"
 
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json_read.h"
@@ -70,8 +71,7 @@ void fleet_free(struct fleet *f)
 	hub_unlisten(f->listener);
 	while (map_next(f->hosts, &at, &key, &value)) {
 		struct host *h = value;
-		if (h->wait != NULL)
-			fleet_unpark(h->wait);
+		BUG_ON(h->wait != NULL);
 		host_free(h);
 	}
 	map_free(f->hosts);
@@ -178,6 +178,19 @@ void fleet_wake(struct fleet *f, struct str worker_id)
 
 	if (h != NULL && h->wait != NULL)
 		loop_timer_set(&h->wait->timer, 0);
+}
+
+void fleet_wake_all(struct fleet *f)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(f->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		if (h->wait != NULL)
+			loop_timer_set(&h->wait->timer, 0);
+	}
 }
 
 size_t fleet_parked(const struct fleet *f)

@@ -15,7 +15,7 @@ struct fleet_wait;
 typedef void fleet_cb(void *arg);
 
 struct fleet *fleet_new(struct app *app);
-void fleet_free(struct fleet *f); /* wakes all that is parked; NULL is fine */
+void fleet_free(struct fleet *f); /* nothing may be parked any more; NULL is fine */
 
 /* The worker was heard of now. */
 void fleet_seen(struct fleet *f, struct str worker_id);
@@ -27,6 +27,7 @@ struct fleet_wait *fleet_park(
 	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg);
 void fleet_unpark(struct fleet_wait *w); /* without a callback; the client has gone */
 void fleet_wake(struct fleet *f, struct str worker_id);
+void fleet_wake_all(struct fleet *f); /* the server is about to end */
 size_t fleet_parked(const struct fleet *f);
 
 #endif

@@ -553,6 +553,40 @@ void test_field__schema_says_what_the_table_says(void **state)
 	buf_done(&b);
 }
 
+void test_field__a_schema_names_what_every_reply_has(void **state)
+{
+	struct reply {
+		struct str id, note;
+		int64_t level, ended, count;
+		bool has_level, has_count;
+	};
+	static const struct field fields[] = {
+		{ "id", FIELD_STR, FIELD_READONLY, offsetof(struct reply, id) },
+		{ "note", FIELD_STR, FIELD_READONLY | FIELD_OMIT_EMPTY,
+			offsetof(struct reply, note) },
+		{ "level", FIELD_INT, FIELD_READONLY | FIELD_NULLABLE,
+			offsetof(struct reply, level), FIELD_HAS(struct reply, has_level) },
+		{ "ended", FIELD_TIME, FIELD_READONLY | FIELD_NULLABLE,
+			offsetof(struct reply, ended) },
+		{ "count", FIELD_INT, FIELD_READONLY, offsetof(struct reply, count),
+			FIELD_HAS(struct reply, has_count) },
+		{ 0 },
+	};
+	struct jsn_doc *d;
+	struct buf b, one;
+
+	(void)state;
+	buf_init(&b, 65536);
+	buf_init(&one, 65536);
+	field_schema(fields, &b);
+	assert_int_equal(jsn_parse(buf_str(&b), &d, &err), 0);
+	jsn_write(jsn_find(jsn_root(d), "/required"), &one);
+	assert_true(str_is(buf_str(&one), "[\"id\",\"level\",\"ended\"]"));
+	jsn_doc_free(d);
+	buf_done(&one);
+	buf_done(&b);
+}
+
 /* What a string may not hold, in every place that takes one: NUL and surrogates by escape, bytes
  * that are not UTF-8. */
 void test_field__bad_strings_are_refused_everywhere(void **state)

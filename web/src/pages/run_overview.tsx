@@ -63,7 +63,7 @@ function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined 
 }
 
 function Outputs({ step }: { step: Step }) {
-  const entries = Object.entries(step.outputs);
+  const entries = isObject(step.outputs) ? Object.entries(step.outputs) : [];
   if (entries.length === 0) return null;
   return (
     <p class="outputs">

@@ -7,6 +7,8 @@ import { Card, Empty, Facts, Load, More, PageHead, State, useNow } from '../ui/p
 /** Workers belong to no project, so no event of one tells of them. */
 const EVERY_MS = 5000;
 
+const devicesOf = (w: Worker) => (Array.isArray(w.devices) ? w.devices : []) as unknown as Device[];
+
 const Gpu = ({ device }: { device: Device }) => (
   <li class={device.health ? 'gpu sick' : 'gpu'} title={device.uuid}>
     <span class="gpu-cell" aria-hidden="true" />
@@ -19,7 +21,7 @@ const Gpu = ({ device }: { device: Device }) => (
 );
 
 function One({ worker, now }: { worker: Worker; now: number }) {
-  const devices = Array.isArray(worker.devices) ? worker.devices : [];
+  const devices = devicesOf(worker);
   const warnings = Array.isArray(worker.warnings) ? worker.warnings : [];
   return (
     <Card
@@ -56,7 +58,7 @@ function One({ worker, now }: { worker: Worker; now: number }) {
       {warnings.length > 0 && (
         <ul class="warnings">
           {warnings.map((w) => (
-            <li>▲ {w}</li>
+            <li>▲ {String(w)}</li>
           ))}
         </ul>
       )}
@@ -68,7 +70,7 @@ export function Workers() {
   const workers = useList<Worker>('/api/v1/workers?limit=100', { every: EVERY_MS });
   const now = useNow(true);
   const list = workers.data ?? [];
-  const gpus = list.reduce((n, w) => n + (Array.isArray(w.devices) ? w.devices.length : 0), 0);
+  const gpus = list.reduce((n, w) => n + devicesOf(w).length, 0);
   return (
     <>
       <PageHead

@@ -1,0 +1,475 @@
+"""The engine against a real server: runs, steps, attempts, fencing, retries, cancellation, groups, triggers, leadership.
+The worker's side is spoken by the test itself, so that every order of events can be forced."""
+import hashlib
+import threading
+import time
+
+import pytest
+
+from harness import Server, until
+
+MACHINE = {"boot_id": "boot-1", "release": "test", "runtimes": ["process"], "cpus": 8, "memory": 32 << 30, "disk_free": 1 << 40}
+
+
+class Hand:
+    """A worker whose every move the test decides."""
+
+    def __init__(self, server, admin, name, **machine):
+        join = admin.post("/api/v1/workers/join-tokens", {"pool": machine.pop("pool", "default")}, expect=201).json()["token"]
+        reply = server.client(join).post("/api/v1/workers/enroll", {"name": name}, expect=201).json()
+        self.id, self.machine = reply["worker_id"], {**MACHINE, **machine}
+        self.api = server.client(reply["token"])
+        self.held, self.fresh, self.server = {}, [], server
+
+    def sync(self, wait=False):
+        reply = self.api.post("/api/v1/workers/self/sync",
+                              {**self.machine, "wait": wait, "attempts": list(self.held.values())}, expect=200).json()
+        for a in reply.get("assign", []):
+            self.held[a["attempt"]] = {"id": a["attempt"], "epoch": a["epoch"], "state": "preparing"}
+            self.fresh.append(a)
+        for gone in reply.get("forget", []):
+            self.held.pop(gone, None)
+        return reply
+
+    def take(self, n=1):
+        """Waits until n assignments have come and returns them."""
+        until(lambda: self.sync() and len(self.fresh) >= n, 15)
+        got, self.fresh = self.fresh[:n], self.fresh[n:]
+        return got
+
+    def report(self, attempt, state, **more):
+        self.held[attempt].update(state=state, **more)
+        return self.sync()
+
+    def finish(self, a, state="succeeded", **more):
+        """Agrees on an empty log and reports the end."""
+        attempt = a["attempt"]
+        self.server.sql(f"INSERT INTO log (attempt_id, made, final) VALUES ('{attempt}', '2026-01-01', true) ON CONFLICT DO NOTHING")
+        self.held[attempt].update(state=state, **more)
+        until(lambda: self.sync() and attempt not in self.held, 10)
+
+
+def pipeline(steps, name="p", spec="", **keys):
+    lines = "".join(f"    {k}: {v}\n" for k, v in steps.items())
+    return f"apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {{name: {name}}}\nspec:\n{spec}  steps:\n{lines}"
+
+
+@pytest.fixture(scope="module")
+def server(postgres):
+    with Server(postgres) as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def admin(server):
+    return server.admin()
+
+
+@pytest.fixture
+def project(admin, request):
+    name = "t" + hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
+    admin.post("/api/v1/projects", {"name": name}, expect=201)
+    return name
+
+
+@pytest.fixture
+def hand(server, admin, project):
+    """A worker in a pool of its own, so that tests do not take each other's steps."""
+    return Hand(server, admin, f"w-{project}", pool=project)
+
+
+def step(project, run='["true"]', **keys):
+    more = "".join(f", {k}: {v}" for k, v in keys.items())
+    return f"{{run: {run}, placement: {{pool: {project}}}{more}}}"
+
+
+def submit(admin, project, source, **body):
+    return admin.post(f"/api/v1/projects/{project}/runs", {"source": source, **body}, expect=201).json()
+
+
+def run_of(admin, run):
+    return admin.get(f"/api/v1/runs/{run['id']}", expect=200).json()
+
+
+def steps_of(admin, run):
+    return {s["name"]: s for s in admin.get(f"/api/v1/runs/{run['id']}/steps", expect=200).json()["items"]}
+
+
+def ended(admin, run, state, seconds=15):
+    until(lambda: run_of(admin, run)["state"] == state, seconds, message=lambda: str(run_of(admin, run)))
+    return run_of(admin, run)
+
+
+def test_steps_run_in_the_order_of_their_needs(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]"), "c": step(project, needs="[a, b]")}))
+    for name in "abc":
+        [a] = hand.take()
+        assert a["step_name"] == name
+        hand.finish(a, exit_code=0, started_at="2026-01-01T00:00:00Z")
+    done = ended(admin, run, "succeeded")
+    assert done["started_at"] == "2026-01-01T00:00:00Z" and done["ended_at"]
+    assert {s["state"] for s in steps_of(admin, run).values()} == {"succeeded"}
+
+
+def test_assignment_has_all_that_the_step_says(admin, project, hand):
+    source = pipeline({"a": step(project, run='["echo", "${inputs.who}", "$${HOME}"]', env='{X: "1 ${run.id}"}', time_limit="90s",
+                                 outputs="{m: {path: model, kind: model}}", resources="{cpus: 0.5, memory: 64MiB}")},
+                      spec="  inputs: {who: {type: string}}\n")
+    run = submit(admin, project, source, inputs={"who": "Ann; rm -rf /"})
+    [a] = hand.take()
+    assert a["argv"] == ["echo", "Ann; rm -rf /", "${HOME}"]
+    assert a["env"] == {"X": f"1 {run['id']}"}
+    assert (a["cpus"], a["memory"], a["time_limit"]) == (0.5, 64 << 20, 90_000_000)
+    assert a["outputs"] == [{"name": "m", "path": "model", "kind": "model"}]
+    assert a["project"] == project and a["run"] == run["id"] and len(a["tracking_run"]) == 32
+    hand.finish(a)
+
+
+def test_failure_skips_what_needs_it_and_other_branches_run_on(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]"), "c": step(project)}))
+    for a in hand.take(2):
+        if a["step_name"] == "a":
+            hand.finish(a, "failed", reason="exit_code", exit_code=3, message="exit code 3", started_at="2026-01-01T00:00:00Z")
+        else:
+            hand.finish(a)
+    done = ended(admin, run, "failed")
+    assert done["reason"] == "exit_code" and "a" in done["message"]
+    states = {n: (s["state"], s.get("reason")) for n, s in steps_of(admin, run).items()}
+    assert states == {"a": ("failed", "exit_code"), "b": ("skipped", "need_failed"), "c": ("succeeded", None)}
+    attempt = admin.get(f"/api/v1/steps/{steps_of(admin, run)['a']['id']}/attempts", expect=200).json()["items"][0]
+    assert attempt["exit_code"] == 3 and attempt["worker"] == f"w-{project}"
+
+
+def test_user_retries_are_used_up_by_user_failures_only(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project, retries="{user: 1, infra: 5}")}))
+    [a] = hand.take()
+    hand.finish(a, "failed", reason="staging_failed")
+    [b] = hand.take()
+    assert b["epoch"] > a["epoch"] and b["number"] == 2 and b["attempt"] != a["attempt"]
+    hand.finish(b, "failed", reason="exit_code", exit_code=1, started_at="2026-01-01T00:00:00Z")
+    [c] = hand.take()
+    hand.finish(c, "failed", reason="exit_code", exit_code=1, started_at="2026-01-01T00:00:00Z")
+    ended(admin, run, "failed", 20)
+    assert steps_of(admin, run)["a"]["attempts"] == 3
+
+
+def test_stale_epoch_changes_nothing(server, admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    [a] = hand.take()
+    path = f"/api/v1/workers/self/attempts/{a['attempt']}"
+    wrong = hand.api.post(f"{path}/outputs", {"epoch": a["epoch"] + 1, "outputs": []})
+    assert wrong.status == 409 and wrong.json()["code"] == "superseded"
+    other = Hand(server, admin, f"other-{project}", pool=project)
+    other.held[a["attempt"]] = {"id": a["attempt"], "epoch": a["epoch"], "state": "running"}
+    reply = other.sync()
+    assert [c["reason"] for c in reply["cancel"]] == ["superseded"]
+    assert steps_of(admin, run)["a"]["state"] == "assigned"
+    stolen = other.api.post(f"{path}/outputs", {"epoch": a["epoch"], "outputs": []})
+    assert stolen.status == 409
+    hand.finish(a)
+    ended(admin, run, "succeeded")
+    hand.held[a["attempt"]] = {"id": a["attempt"], "epoch": a["epoch"], "state": "failed", "reason": "exit_code"}
+    assert hand.sync()["forget"] == [a["attempt"]]
+    assert run_of(admin, run)["state"] == "succeeded"
+
+
+def test_reports_may_come_twice_and_never_go_back(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    [a] = hand.take()
+    for state in ("running", "running", "preparing", "finishing", "running"):
+        hand.report(a["attempt"], state, started_at="2026-01-01T00:00:00Z")
+    until(lambda: steps_of(admin, run)["a"]["state"] == "finishing", 5)
+    hand.finish(a)
+    ended(admin, run, "succeeded")
+
+
+def test_success_needs_a_complete_log(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "succeeded", exit_code=0)
+    assert a["attempt"] in hand.held and steps_of(admin, run)["a"]["state"] == "assigned"
+    hand.finish(a)
+    ended(admin, run, "succeeded")
+
+
+def test_cancel_while_queued(admin, project):
+    run = submit(admin, project, pipeline({"a": step(project, needs="[]"), "b": step(project, needs="[a]")}))
+    for _ in range(2):
+        admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    done = ended(admin, run, "cancelled")
+    assert done["reason"] == "cancelled"
+    assert {s["state"] for s in steps_of(admin, run).values()} == {"cancelled"}
+
+
+def test_cancel_while_running_reaches_the_worker_and_frees_what_it_held(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 8}")}))
+    after = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 8}")}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    asked = until(lambda: hand.sync().get("cancel"), 5)
+    assert asked == [{"attempt": a["attempt"], "epoch": a["epoch"], "reason": "cancelled"}]
+    hand.held[a["attempt"]]["cancelling"] = True
+    assert not hand.sync().get("cancel") and not hand.sync().get("assign")
+    hand.finish(a, "cancelled", reason="cancelled", signal=15)
+    ended(admin, run, "cancelled")
+    [b] = hand.take()
+    assert b["run"] == after["id"]
+    hand.finish(b)
+
+
+def test_cancel_before_the_worker_has_heard(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    hand.sync()
+    until(lambda: steps_of(admin, run)["a"]["state"] == "assigned", 5)
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    until(lambda: "cancel" not in hand.sync() and run_of(admin, run)["state"] == "cancelled", 10)
+    assert not hand.held
+
+
+def test_parked_sync_is_a_push(admin, project, hand):
+    hand.sync()
+    got = {}
+    waiter = threading.Thread(target=lambda: got.update(hand.sync(wait=True)))
+    waiter.start()
+    submit(admin, project, pipeline({"a": step(project)}))
+    waiter.join(10)
+    assert [a["step_name"] for a in got["assign"]] == ["a"]
+    hand.finish(got["assign"][0])
+
+
+def test_no_worker_is_given_more_than_it_has(admin, project, hand):
+    runs = [submit(admin, project, pipeline({"a": step(project, resources="{cpus: 3}")})) for _ in range(4)]
+    first = hand.take(2)
+    assert not hand.sync().get("assign") and len(hand.held) == 2
+    for a in first:
+        hand.finish(a)
+    for a in hand.take(2):
+        hand.finish(a)
+    for run in runs:
+        ended(admin, run, "succeeded")
+
+
+def test_gpus_are_handed_out_by_uuid_and_once(server, admin, project):
+    gpus = [{"uuid": f"GPU-{project}-{i}", "model": "NVIDIA H100 80GB HBM3", "memory": 80 << 30} for i in range(4)]
+    gpus.append({"uuid": f"GPU-{project}-sick", "model": "NVIDIA H100 80GB HBM3", "memory": 80 << 30, "health": "XID 79"})
+    hand = Hand(server, admin, f"g-{project}", pool=project, devices=gpus)
+    source = pipeline({"a": step(project, resources='{cpus: 1, gpus: "H100:2"}')})
+    runs = [submit(admin, project, source) for _ in range(3)]
+    first = hand.take(2)
+    used = [u for a in first for u in a["devices"]]
+    assert len(used) == 4 and len(set(used)) == 4 and f"GPU-{project}-sick" not in used
+    assert not hand.sync().get("assign")
+    hand.finish(first[0])
+    [third] = hand.take()
+    assert sorted(third["devices"]) == sorted(first[0]["devices"])
+    hand.finish(first[1])
+    hand.finish(third)
+    for run in runs:
+        ended(admin, run, "succeeded")
+
+
+@pytest.mark.parametrize("policy", ["queue", "refuse", "cancel_running"])
+def test_concurrency_groups(admin, project, hand, policy):
+    source = pipeline({"a": step(project)}, spec=f"  concurrency: {{group: g, policy: {policy}}}\n")
+    first = submit(admin, project, source)
+    [a] = hand.take()
+    if policy == "refuse":
+        refused = admin.post(f"/api/v1/projects/{project}/runs", {"source": source})
+        assert refused.status == 409 and "group" in refused.json()["detail"]
+        hand.finish(a)
+        ended(admin, first, "succeeded")
+        submit(admin, project, source)
+        hand.finish(hand.take()[0])
+        return
+    second = submit(admin, project, source)
+    assert run_of(admin, second)["state"] == "queued"
+    if policy == "cancel_running":
+        until(lambda: hand.sync().get("cancel"), 10)
+        hand.finish(a, "cancelled", reason="cancelled")
+        ended(admin, first, "cancelled")
+    else:
+        assert not hand.sync().get("assign")
+        hand.finish(a)
+        ended(admin, first, "succeeded")
+    [b] = hand.take()
+    assert b["run"] == second["id"]
+    hand.finish(b)
+    ended(admin, second, "succeeded")
+
+
+def test_idempotency_key_makes_one_run(admin, project):
+    source, key = pipeline({"a": step(project)}), {"Idempotency-Key": f"k-{project}"}
+    path = f"/api/v1/projects/{project}/runs"
+    replies = [admin.post(path, {"source": source}, headers=key, expect=201) for _ in range(3)]
+    assert len({r.json()["id"] for r in replies}) == 1
+    assert [r.headers.get("Idempotency-Replayed") for r in replies] == [None, "true", "true"]
+    other = admin.post(path, {"source": source, "labels": {"x": "y"}}, headers=key)
+    assert other.status == 422
+    assert len(admin.get(path, expect=200).json()["items"]) == 1
+    for bad in ("", "x" * 256):
+        assert admin.post(path, {"source": source}, headers={"Idempotency-Key": bad}).status in (400, 422)
+
+
+def test_new_data_starts_the_pipelines_that_wait_for_it_once(server, admin, project, hand):
+    source = pipeline({"a": step(project)}, name="score", spec="  triggers: [{dataset: {name: d}}]\n  datasets: {in: {name: d}}\n")
+    admin.put(f"/api/v1/projects/{project}/pipelines/score", {"source": source}, expect=200)
+    admin.post(f"/api/v1/projects/{project}/datasets", {"name": "d"}, expect=201)
+    for i in range(2):
+        body = b"row %d\n" % i
+        digest = hashlib.sha256(body).hexdigest()
+        admin.put(f"/api/v1/projects/{project}/blobs/{digest}", body, expect=201)
+        version = admin.post(f"/api/v1/projects/{project}/datasets/d/versions",
+                             {"files": [{"path": f"{i}.csv", "digest": digest, "size": len(body)}], **({"latest": True} if i else {})},
+                             expect=201).json()
+        [a] = hand.take()
+        assert [f["path"] for f in a["datasets"][0]["files"]] == [f"{k}.csv" for k in range(i + 1)]
+        file = a["datasets"][0]["files"][i]
+        got = hand.api.get(f"/api/v1/workers/self/attempts/{a['attempt']}/blobs/{file['digest']}?epoch={a['epoch']}", expect=200)
+        assert got.body == body
+        run = admin.get(f"/api/v1/runs/{a['run']}", expect=200).json()
+        assert run["trigger"] == "dataset" and run["trigger_key"] == version["id"]
+        assert run["datasets"][0]["number"] == i + 1
+        hand.finish(a)
+    assert len(admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"]) == 2
+
+
+def test_outputs_are_committed_and_reach_the_next_step(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project, outputs="{o: {path: dir}}"), "b": step(project, needs="[a]")}))
+    [a] = hand.take()
+    path, body = f"/api/v1/workers/self/attempts/{a['attempt']}", b"\x00payload\xff"
+    digest = hashlib.sha256(body).hexdigest()
+
+    def commit(file, **more):
+        return hand.api.post(f"{path}/outputs", {"epoch": a["epoch"], "outputs": [
+            {"name": "o", "files": [{"path": file, "digest": digest, "size": len(body)}], **more}]})
+
+    assert commit("dir/x").status == 422  # not uploaded
+    assert hand.api.put(f"{path}/blobs/{'0' * 64}?epoch={a['epoch']}", body).status == 422
+    hand.api.put(f"{path}/blobs/{digest}?epoch={a['epoch']}", body, expect=201)
+    for bad in ("other/x", "dir/../x", "/dir/x", "dirx"):
+        assert commit(bad).status == 422, bad
+    assert commit("dir/x").status == 204
+    assert commit("dir/x").status == 204
+    hand.finish(a)
+    [b] = hand.take()
+    assert b["inputs"] == [{"name": "a", "ref": a["step"], "files": [{"path": "dir/x", "digest": digest, "size": len(body)}]}]
+    got = hand.api.get(f"/api/v1/workers/self/attempts/{b['attempt']}/blobs/{digest}?epoch={b['epoch']}", expect=200)
+    assert got.body == body
+    other = hand.api.get(f"/api/v1/workers/self/attempts/{b['attempt']}/blobs/{'1' * 64}?epoch={b['epoch']}")
+    assert other.status == 404
+    mine = admin.get(f"/api/v1/steps/{a['step']}/outputs/o/dir/x", expect=200)
+    assert mine.body == body
+    hand.finish(b)
+    assert steps_of(admin, run)["a"]["outputs"] == {"o": {"kind": "files", "path": "dir", "files": 1, "bytes": len(body)}}
+
+
+def test_wait_answers_at_the_end_or_in_time(admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    start = time.monotonic()
+    early = admin.get(f"/api/v1/runs/{run['id']}?wait=1s", expect=200).json()
+    assert early["state"] == "running" and time.monotonic() - start >= 0.9
+    [a] = hand.take()
+    got = {}
+    waiter = threading.Thread(target=lambda: got.update(admin.with_token(admin.token).get(f"/api/v1/runs/{run['id']}?wait=30s").json()))
+    waiter.start()
+    hand.finish(a)
+    waiter.join(10)
+    assert got["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"source": "apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: p}\nspec: {steps: {a: {run: [x], need: [b]}}}\n"}, "need"),
+    ({"source": "apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: p}\nspec: {steps: {a: {run: [x], needs: [b]}}}\n"}, "needs"),
+    ({"source": "apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: p}\nspec: {steps: {a: {run: [x], needs: [b]}, b: {run: [x], needs: [a]}}}\n"}, "needs"),
+    ({"source": "apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: p}\nspec: {steps: {a: {run: ['${inputs.x}']}}}\n"}, "run"),
+    ({"source": "apiVersion: tidemill/v2\nkind: Pipeline\nmetadata: {name: p}\nspec: {steps: {a: {run: [x]}}}\n"}, "apiVersion"),
+    ({"source": "a: [b\n"}, ""),
+    ({"pipeline": "nosuch"}, "pipeline"),
+    ({}, "pipeline"),
+    ({"source": pipeline({"a": "{run: [x]}"}), "inputs": {"zzz": 1}}, "zzz"),
+    ({"source": pipeline({"a": "{run: [x]}"}, spec="  inputs: {n: {type: integer, max: 3}}\n"), "inputs": {"n": 4}}, "n"),
+    ({"source": pipeline({"a": "{run: [x]}"}, spec="  inputs: {n: {type: date}}\n")}, "n"),
+    ({"source": pipeline({"a": "{run: [x], env: {LD_PRELOAD: x}}"})}, "LD_PRELOAD"),
+    ({"source": pipeline({"a": "{run: [x], outputs: {o: {path: ../x}}}"})}, "path"),
+    ({"source": pipeline({"a": "{run: [x]}"}, spec="  datasets: {d: {name: nosuch}}\n")}, "datasets"),
+    ({"source": pipeline({"a": "{run: [x]}"}, spec="  models: {m: {name: nosuch, alias: champion}}\n")}, "models"),
+])
+def test_a_users_mistake_is_named_and_makes_no_run(admin, project, change, pointer):
+    reply = admin.post(f"/api/v1/projects/{project}/runs", change)
+    problem = reply.json()
+    assert reply.status in (400, 422), problem
+    assert pointer in problem["errors"][0]["pointer"] if pointer else True, problem
+    assert not admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"]
+
+
+def test_a_silent_worker_loses_its_attempt_and_cannot_come_back(server, admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project, on_lost="{policy: keep, lost_after: 10s}")}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    other = Hand(server, admin, f"other-{project}", pool=project)
+    until(lambda: any(x["reason"] == "worker_lost" for x in
+                      admin.get(f"/api/v1/steps/{steps_of(admin, run)['a']['id']}/attempts").json()["items"] if "reason" in x), 30)
+    admin.post(f"/api/v1/workers/w-{project}/drain", expect=200)  # it may come back, but for nothing new
+    [b] = other.take()
+    assert b["epoch"] > a["epoch"]
+    assert [c["reason"] for c in hand.sync()["cancel"]] == ["superseded"]
+    hand.held[a["attempt"]].update(state="succeeded", cancelling=True)
+    assert hand.sync()["forget"] == [a["attempt"]]
+    assert steps_of(admin, run)["a"]["state"] == "assigned"
+    other.finish(b)
+    ended(admin, run, "succeeded")
+
+
+def test_a_worker_that_drains_gets_nothing_more(admin, project, hand):
+    admin.post(f"/api/v1/workers/w-{project}/drain", expect=200)
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    until(lambda: hand.sync()["drain"], 5)
+    assert not hand.sync().get("assign")
+    assert admin.delete(f"/api/v1/workers/w-{project}").status == 204
+    until(lambda: hand.api.post("/api/v1/workers/self/sync", {**MACHINE}).status == 401, 10)
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+
+
+def test_a_second_server_takes_over(postgres, project):
+    with Server(postgres) as one:
+        admin = one.admin()
+        admin.post("/api/v1/projects", {"name": project}, expect=201)
+        two = Server(postgres)
+        two.__enter__()
+        try:
+            two.stop()
+            two.database, two.token = one.database, one.token
+            (two.dir / "data").mkdir(exist_ok=True)
+            (two.dir / "data" / "secret.key").write_bytes((one.dir / "data" / "secret.key").read_bytes())
+            two.start()
+            hand = Hand(two, admin, f"w-{project}", pool=project)
+            run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]")}))
+            [a] = hand.take()  # led by one, asked by two
+            one.kill()
+            hand.finish(a)
+            [b] = hand.take()
+            hand.finish(b)
+            there = two.client(admin.token)
+            until(lambda: there.get(f"/api/v1/runs/{run['id']}").json()["state"] == "succeeded", 20)
+        finally:
+            two.__exit__(None)
+
+
+def test_an_orderly_end_answers_what_is_parked(postgres, project):
+    with Server(postgres) as s:
+        admin = s.admin()
+        admin.post("/api/v1/projects", {"name": project}, expect=201)
+        hands = [Hand(s, admin, f"w{i}", pool=project) for i in range(3)]
+        run = submit(admin, project, pipeline({"a": step("elsewhere")}))
+        replies = []
+        waiters = [threading.Thread(target=lambda h=h: replies.append(h.sync(wait=True))) for h in hands]
+        waiters.append(threading.Thread(target=lambda: replies.append(s.client(s.token).get(f"/api/v1/runs/{run['id']}?wait=30s", expect=200))))
+        for w in waiters:
+            w.start()
+        until(lambda: s.sql("SELECT count(*) FROM worker_seen")[0] == "3", 10)
+        start = time.monotonic()
+        s.stop()
+        for w in waiters:
+            w.join(10)
+        assert len(replies) == 4 and time.monotonic() - start < 8
