@@ -15,6 +15,8 @@
 #include "server/assets.h"
 #include "server/blob/blob.h"
 #include "server/command.h"
+#include "server/mlflow/handlers.h"
+#include "server/rest/flow_error.h"
 #include "server/rest/handlers.h"
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
@@ -49,7 +51,8 @@ struct server {
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
 	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
 	worker_bindings, sync_bindings, attempt_bindings, model_bindings, monitor_bindings,
-	observation_bindings, NULL };
+	observation_bindings, tracking_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
+	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -77,8 +80,11 @@ static void page_reply(struct http_req *q)
 {
 	static const char *const not_pages[] = { "/api/", "/metrics", "/livez", "/readyz", NULL };
 	const struct app *app = q->app;
+	struct err e;
 
-	static_files_reply(app->ui, not_pages, q);
+	(void)err_set(&e, ERR_NOT_FOUND, "no such endpoint");
+	if (!flow_refuse(q, &e))
+		static_files_reply(app->ui, not_pages, q);
 }
 
 static bool host_ok(void *arg, struct str host)
@@ -235,6 +241,7 @@ static int server_open(struct server *s, struct err *e)
 						       .routes = rest_routes(s->rest),
 						       .auth = rest_auth,
 						       .fallback = page_reply,
+						       .refuse = flow_refuse,
 						       .host_ok = host_ok });
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);

@@ -221,8 +221,11 @@ void http_call_begin(struct http_call *k, const struct h1_head *h, struct str by
 	head_copy(k, h, bytes);
 	k->phase = CALL_ASKED;
 	if (find_route(k, &e) < 0) {
+		const struct http_config *cfg = &k->server->cfg;
+
 		k->phase = CALL_RUNNING;
-		http_reply_err(&k->q, &e);
+		if (cfg->refuse == NULL || !cfg->refuse(&k->q, &e))
+			http_reply_err(&k->q, &e);
 	} else if (k->q.route == NULL || k->server->cfg.auth == NULL) {
 		k->phase = CALL_ALLOWED;
 	} else {

@@ -51,6 +51,8 @@ struct http_config {
 	http_handler *auth; /* NULL: all may pass */
 	http_handler
 		*fallback; /* GET and HEAD of paths without a route (static files); NULL: 404 */
+	/* Answers in its own words (true) what no route takes; NULL or false: problem+json. */
+	bool (*refuse)(struct http_req *q, const struct err *why);
 	bool (*host_ok)(void *app, struct str host); /* Host without port; NULL: every host */
 	/* A proxy on this host stands in front: from loopback peers the last X-Forwarded-For is
 	 * taken as the client's address, and X-Forwarded-Proto: https as TLS. From others never. */

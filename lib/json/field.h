@@ -120,7 +120,8 @@ enum field_mode {
 	FIELD_STRICT, /* requests and files: unknown members are refused, with a suggestion */
 	FIELD_REPLY, /* other programs' replies: unknown members ignored, READONLY ones decoded */
 	/* MLflow's requests: unknown members ignored, null is absent, whole numbers as strings and
-	 * strings as whole numbers, ENUM by number too, "nan" and "inf". */
+	 * strings as whole numbers, ENUM by number too, "nan" and "inf", any control character in a
+	 * TEXT. */
 	FIELD_LAX,
 };
 

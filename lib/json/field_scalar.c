@@ -196,7 +196,8 @@ static int read_str(struct field_reader *r, const struct field *f, const struct 
 	}
 	if (!str_utf8_valid(s))
 		return fail(r, "valid UTF-8");
-	if ((f->flags & FIELD_TEXT) != 0 ? has_bad_control(s) : str_has_control(s))
+	if ((f->flags & FIELD_TEXT) != 0 ? r->mode != FIELD_LAX && has_bad_control(s)
+					 : str_has_control(s))
 		return err_field(r->e, "", "must not contain control characters");
 	if (field_check_count(r, f, str_utf8_count(s), "characters") < 0)
 		return -1;

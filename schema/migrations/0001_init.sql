@@ -906,6 +906,19 @@ BEGIN
 	VALUES (model, name, target, expected, why, words, who);
 END $$;
 
+-- ---- fencing ---------------------------------------------------------------------------------------------------
+
+-- Fails unless the attempt is the current one of its step, and keeps it so until the transaction ends: the last
+-- statement of every write that an attempt asks for.
+CREATE FUNCTION attempt_fence(attempt_id text, attempt_epoch bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM 1 FROM attempt a WHERE a.id = attempt_id AND a.epoch = attempt_epoch
+		AND a.state IN ('assigned', 'preparing', 'running', 'finishing') FOR SHARE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'the attempt is not current' USING ERRCODE = 'check_violation', CONSTRAINT = 'attempt_fence';
+	END IF;
+END $$;
+
 -- ---- partitions ------------------------------------------------------------------------------------------------
 
 -- Makes the partition of `parent` that holds `day` (a week or a month), unless it is there.

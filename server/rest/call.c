@@ -5,6 +5,7 @@
 #include "lib/base/num.h"
 #include "lib/crypto/hash.h"
 #include "lib/json/json_write.h"
+#include "server/rest/flow_error.h"
 #include "server/store/auth_store.h"
 #include "server/store/constraint.h"
 
@@ -43,7 +44,10 @@ void call_fail(struct call *c, const struct err *e)
 		log_error("request failed", LOG_S("request", c->req->id),
 			LOG_S("operation", c->route->id), LOG_E(e), LOG_S("file", e->file),
 			LOG_I("line", e->line));
-	http_reply_err(c->req, e);
+	if (c->route->flags & ROUTE_MLFLOW)
+		flow_error_reply(c->req, e);
+	else
+		http_reply_err(c->req, e);
 }
 
 void call_not_found(struct call *c, const char *what)

@@ -17,5 +17,6 @@ extern const struct binding attempt_bindings[];
 extern const struct binding model_bindings[];
 extern const struct binding monitor_bindings[];
 extern const struct binding observation_bindings[];
+extern const struct binding tracking_bindings[];
 
 #endif

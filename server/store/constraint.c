@@ -27,6 +27,8 @@ static const struct {
 	{ "experiment_project_id_name_key", ERR_CONFLICT, "/name",
 		"an experiment of this name exists" },
 	{ "run_trigger", ERR_CONFLICT, "", "this trigger has started its run already" },
+	{ "attempt_fence", ERR_SUPERSEDED, "",
+		"the attempt has ended or a newer one has taken over" },
 	{ "retraining_pkey", ERR_CONFLICT, "", "a retraining of this model is open" },
 };
 

@@ -8,9 +8,12 @@ client. Standard library only.
 Everything is started with a deadline and ended by its pid; when something fails to start, its log is in the exception.
 The folders are below /tmp (the cluster's user must reach them) and are removed at the end.
 """
+import hashlib
+import hmac
 import http.client
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -18,6 +21,7 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,3 +278,19 @@ class Server:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1])
         raise AssertionError("no VmRSS")
+
+    def forge_token(self, kind, **columns):
+        """A token that no route would give to a test, e.g. a job's: columns are those of the table `token`."""
+        digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        body = f"tdm_{kind}_" + "".join(secrets.choice(digits) for _ in range(12)) + "_" + \
+            "".join(secrets.choice(digits) for _ in range(43))
+        crc, check = zlib.crc32(body.encode()), ""
+        for _ in range(6):
+            crc, digit = divmod(crc, 62)
+            check = digits[digit] + check
+        pepper = (self.dir / "data/secret.key").read_bytes()
+        mac = hmac.new(pepper, body.encode(), hashlib.sha256).hexdigest()
+        columns = {"id": body.split("_")[2], "kind": kind, "mac": f"\\x{mac}", "expires_at": "2999-01-01", **columns}
+        values = ", ".join("'" + str(v).replace("'", "''") + "'" for v in columns.values())
+        self.sql(f"INSERT INTO token ({', '.join(columns)}) VALUES ({values})")
+        return body + check

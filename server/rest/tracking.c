@@ -1,0 +1,158 @@
+/* The native view of tracking runs: what the dashboard and the CLI show. */
+#include "api/tracking.h"
+#include "server/core/filepath.h"
+#include "server/rest/download.h"
+#include "server/rest/handlers.h"
+#include "server/store/tracking_store.h"
+
+#include <math.h>
+
+/* ---- the run ---- */
+
+static int decode_list(struct call *c, const struct db_rows *rows, const struct field *f,
+	struct list *ret, struct err *e)
+{
+	char *items = arena_array(c->arena, rows->n + 1, f->size);
+
+	for (size_t i = 0; i < rows->n; i++)
+		if (db_row_decode(rows, i, f->sub, c->arena, items + i * f->size, e) < 0)
+			return -1;
+	*ret = (struct list){ items, rows->n };
+	return 0;
+}
+
+static const struct field *row_of(const char *name)
+{
+	return field_find(tracking_run_fields, str_c(name));
+}
+
+static void tracking_get_on_rows(struct call *c, const struct db_rows *rows)
+{
+	struct tracking_run *t = arena_new_of(c->arena, struct tracking_run);
+	struct err e;
+
+	if (rows[0].n == 0) {
+		call_not_found(c, "tracking run");
+		return;
+	}
+	if (db_row_decode(&rows[0], 0, tracking_run_fields, c->arena, t, &e) < 0 ||
+		decode_list(c, &rows[1], row_of("params"), &t->params, &e) < 0 ||
+		decode_list(c, &rows[2], row_of("tags"), &t->tags, &e) < 0 ||
+		decode_list(c, &rows[3], row_of("metrics"), &t->metrics, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_reply(c, 200, tracking_run_fields, t);
+}
+
+static void tracking_get(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	tracking_store_get(u, call_param(c, "tracking"));
+	call_send(c, u, DB_READ, tracking_get_on_rows);
+}
+
+/* ---- charts ---- */
+
+static struct series_point point_of(const struct db_rows *r, size_t i)
+{
+	size_t min = db_col(r, "min"), max = db_col(r, "max");
+
+	return (struct series_point){ .step = db_int(r, i, db_col(r, "step")),
+		.time = db_int(r, i, db_col(r, "time")),
+		.count = db_int(r, i, db_col(r, "count")),
+		.last = db_real(r, i, db_col(r, "last")),
+		.min = db_is_null(r, i, min) ? (double)NAN : db_real(r, i, min), /* all are NaN */
+		.max = db_is_null(r, i, max) ? (double)NAN : db_real(r, i, max) };
+}
+
+static void series_on_rows(struct call *c, const struct db_rows *rows)
+{
+	const struct db_rows *r = &rows[0];
+	struct series *all = arena_array_of(c->arena, struct series, r->n + 1);
+	struct series_point *points = arena_array_of(c->arena, struct series_point, r->n + 1);
+	size_t n = 0, key = r->n != 0 ? db_col(r, "key") : 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		points[i] = point_of(r, i);
+		if (n == 0 || !str_eq(all[n - 1].key, db_str(r, i, key)))
+			all[n++] = (struct series){ .key = db_str(r, i, key),
+				.points = { &points[i], 0 } };
+		all[n - 1].points.n++;
+		all[n - 1].total += points[i].count;
+	}
+	call_reply_items(c, all, n, sizeof *all, STR_NONE);
+}
+
+static void tracking_series(struct call *c)
+{
+	const struct series_query *query = c->query;
+	struct db_unit *u = call_unit(c);
+
+	metric_store_series(
+		u, call_param(c, "tracking"), query->key.items, query->key.n, query->buckets);
+	call_send(c, u, DB_READ, series_on_rows);
+}
+
+/* ---- artifacts ---- */
+
+static void artifacts_on_rows(struct call *c, const struct db_rows *rows)
+{
+	struct artifact *all = arena_array_of(c->arena, struct artifact, rows[0].n + 1);
+	struct err e;
+
+	for (size_t i = 0; i < rows[0].n; i++)
+		if (db_row_decode(&rows[0], i, artifact_fields, c->arena, &all[i], &e) < 0) {
+			call_fail(c, &e);
+			return;
+		}
+	call_reply_items(c, all, rows[0].n, sizeof *all, STR_NONE);
+}
+
+static void tracking_artifacts(struct call *c)
+{
+	const struct artifact_query *query = c->query;
+	struct str folder = STR("");
+	struct err e;
+
+	if (query->path.n != 0) {
+		if (filepath_check(query->path, "/path", &e) < 0) {
+			call_fail(c, &e);
+			return;
+		}
+		folder = arena_printf(c->arena, "%.*s/", STR_ARG(query->path));
+	}
+	struct db_unit *u = call_unit(c);
+	artifact_store_list(u, call_param(c, "tracking"), folder);
+	call_send(c, u, DB_READ, artifacts_on_rows);
+}
+
+static void artifact_on_row(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n == 0) {
+		call_not_found(c, "artifact");
+		return;
+	}
+	download_send(c,
+		&(struct download){ .id = download_id(&rows[0], 0),
+			.name = filepath_base(db_str(&rows[0], 0, db_col(&rows[0], "path"))),
+			.type = download_type(
+				db_str(&rows[0], 0, db_col(&rows[0], "media_type"))) },
+		NULL);
+}
+
+static void tracking_artifact(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	artifact_store_get(u, call_param(c, "tracking"), call_param(c, "path"));
+	call_send(c, u, DB_READ, artifact_on_row);
+}
+
+const struct binding tracking_bindings[] = {
+	{ "tracking.get", tracking_get },
+	{ "tracking.series", tracking_series },
+	{ "tracking.artifacts", tracking_artifacts },
+	{ "tracking.artifact", tracking_artifact },
+	{ 0 },
+};
