@@ -169,6 +169,7 @@ struct log_line {
 	int64_t line, time;
 	int stream;
 	struct str text; /* '\r' progress folded; invalid UTF-8 replaced */
+	bool open; /* it has not ended yet and comes again under its number */
 };
 struct log_page {
 	struct list lines;

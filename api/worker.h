@@ -130,8 +130,12 @@ struct log_put_query {
 	int64_t epoch, offset;
 };
 extern const struct field log_put_query_fields[];
+/* What the server holds of the spool. Other than what was sent or asked: go on from there (a gap, a
+ * database that lost its last moments, or a digest that did not agree: 0). The worker keeps the
+ * whole spool until log_final is answered with the length that it asked for; only then are the
+ * bytes durable. */
 struct log_position {
-	int64_t length; /* bytes that are stored, safe on disk */
+	int64_t length;
 };
 extern const struct field log_position_fields[];
 struct log_final {

@@ -21,6 +21,8 @@ struct app {
 	struct launcher *launcher; /* sched/launch.h */
 	struct progress *progress; /* sched/progress.h */
 	struct logs *logs; /* rest/logs.h: ingest and followers */
+	struct access *access; /* rest/access.h: open streams of callers */
+	struct streams *streams; /* rest/events.h */
 	struct fleet *fleet; /* sched/fleet.h: parked workers */
 	struct windows *windows; /* sched/windows.h */
 	struct finish *finish; /* sched/finish.h */

@@ -354,7 +354,8 @@ CREATE TABLE log (
 	attempt_id  ctext PRIMARY KEY REFERENCES attempt ON DELETE CASCADE,
 	made        date NOT NULL,                     -- Monday of the week of its first chunk
 	length      bigint NOT NULL DEFAULT 0,         -- bytes of the spool that are stored
-	lines       bigint NOT NULL DEFAULT 0,
+	lines       bigint NOT NULL DEFAULT 0,         -- that have started
+	open        bigint[] NOT NULL DEFAULT '{0,0,0}', -- per stream: number of the line that has not ended, or 0
 	final       boolean NOT NULL DEFAULT false,    -- length and digest were agreed with the worker
 	digest      bytea,
 	dropped     bigint NOT NULL DEFAULT 0,         -- bytes that the worker says it could not keep
@@ -366,14 +367,17 @@ CREATE TABLE log_chunk (
 	attempt_id ctext NOT NULL,
 	start      bigint NOT NULL,                    -- offset in the spool
 	length     int NOT NULL,
-	line       bigint NOT NULL,                    -- number of the first line that starts here
-	lines      int NOT NULL,
+	line       bigint NOT NULL,                    -- number of the first line that starts here or later
+	open_stdout bigint NOT NULL,                   -- lines that are open at its start, 0: none
+	open_stderr bigint NOT NULL,
+	open_system bigint NOT NULL,
 	time_from  timestamptz NOT NULL,
 	data       bytea NOT NULL,                     -- zstd of whole frames
 	PRIMARY KEY (made, attempt_id, start)
 ) PARTITION BY RANGE (made);
 ALTER TABLE log_chunk ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE log_chunk_default PARTITION OF log_chunk DEFAULT;
+CREATE INDEX log_chunk_line ON log_chunk (attempt_id, line, start);
 
 -- ---- tracking: MLflow's words and semantics -----------------------------------------------------------------------
 

@@ -118,3 +118,14 @@ SELECT id, name, admin, created_at, disabled_at, name AS page_key FROM principal
 -- name: principal_disable :one
 -- params: id_or_name text
 UPDATE principal SET disabled_at = coalesce(disabled_at, now()) WHERE id = $1 OR name = $1 RETURNING id;
+
+-- Which of these callers may still read in their projects; macs are of sessions, null for tokens.
+-- name: auth_still :many
+-- params: token_ids text[], project_ids text[], macs bytea[]
+SELECT i.ord::bigint AS ord FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS i(token_id, project_id, mac, ord)
+JOIN token t ON t.id = i.token_id AND t.revoked_at IS NULL AND t.expires_at > now()
+JOIN principal p ON p.id = t.principal_id AND p.disabled_at IS NULL
+WHERE (t.project_id IS NULL OR t.project_id = i.project_id)
+	AND (p.admin AND t.project_id IS NULL AND t.role IS NULL
+		OR EXISTS (SELECT FROM member m WHERE m.project_id = i.project_id AND m.principal_id = p.id))
+	AND (i.mac IS NULL OR EXISTS (SELECT FROM session s WHERE s.mac = i.mac AND s.expires_at > now()));

@@ -128,3 +128,10 @@ void auth_store_principal_disable(struct db_unit *u, struct str id_or_name)
 {
 	db_stmt(u, SQL_PRINCIPAL_DISABLE, DB_TEXT(id_or_name));
 }
+
+void auth_store_still(struct db_unit *u, const struct str *tokens, const struct str *projects,
+	const struct str *macs, const bool *no_mac, size_t n)
+{
+	db_stmt(u, SQL_AUTH_STILL, DB_TEXTS(tokens, n), DB_TEXTS(projects, n),
+		db_with_nulls(DB_BLOBS(macs, n), no_mac));
+}

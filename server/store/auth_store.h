@@ -38,6 +38,9 @@ void auth_store_token_revoke(struct db_unit *u, struct str id, struct str princi
 void auth_store_session_add(
 	struct db_unit *u, struct str mac, struct str token_id, int64_t expires_at);
 void auth_store_session_delete(struct db_unit *u, struct str mac);
+/* For open streams: rows with ord (from 1) of the callers that may still read in their projects. */
+void auth_store_still(struct db_unit *u, const struct str *tokens, const struct str *projects,
+	const struct str *macs, const bool *no_mac, size_t n);
 
 void auth_store_admin_count(struct db_unit *u);
 void auth_store_principal_add(struct db_unit *u, struct str id, struct str name, bool admin);
