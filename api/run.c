@@ -194,7 +194,7 @@ const struct field log_line_fields[] = {
 		.doc = "Where it was written" },
 	{ "text", FIELD_STR, R | FIELD_TEXT, AT(text), .max = 1 << 20,
 		.doc = "The line, with progress folded" },
-	{ "open", FIELD_BOOL, R | FIELD_OMIT_EMPTY, AT(open),
+	{ "open", FIELD_BOOL, R | FIELD_OMIT_EMPTY, AT(open), HAS(open),
 		.doc = "It has not ended yet and comes again under its number" },
 	{ 0 },
 };

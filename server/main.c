@@ -16,8 +16,11 @@
 #include "server/blob/blob.h"
 #include "server/command.h"
 #include "server/mlflow/handlers.h"
+#include "server/rest/access.h"
+#include "server/rest/events.h"
 #include "server/rest/flow_error.h"
 #include "server/rest/handlers.h"
+#include "server/rest/logs.h"
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
 #include "server/sched/blob_gc.h"
@@ -52,7 +55,8 @@ static const struct binding *const bindings[] = { project_bindings, auth_binding
 	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
 	worker_bindings, sync_bindings, attempt_bindings, model_bindings, monitor_bindings,
 	observation_bindings, tracking_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
-	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings, NULL };
+	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings,
+	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -252,6 +256,9 @@ static int server_open(struct server *s, struct err *e)
 		return -1;
 	s->gc = blob_gc_new(app);
 	app->hub = hub_new(app);
+	app->access = access_new(app);
+	app->streams = streams_new(app);
+	app->logs = logs_new(app);
 	app->launcher = launcher_new(app);
 	app->progress = progress_new(app);
 	app->windows = windows_new(app);
@@ -274,6 +281,9 @@ static void server_close(struct server *s)
 	/* Parked requests and streams are told now that their clients are gone. */
 	for (int i = 0; app->loop != NULL && i < 3; i++)
 		loop_step(app->loop, false);
+	logs_stop(app->logs);
+	streams_stop(app->streams);
+	access_stop(app->access);
 	triggers_free(app->triggers);
 	sched_free(app->sched);
 	fleet_free(app->fleet);
@@ -290,6 +300,9 @@ static void server_close(struct server *s)
 		loop_step(app->loop, false);
 		loop_free(app->loop);
 	}
+	logs_free(app->logs);
+	streams_free(app->streams);
+	access_free(app->access);
 	progress_free(app->progress);
 	blobs_close(app->blobs);
 	http_tls_free(s->tls);

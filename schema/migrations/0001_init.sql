@@ -94,7 +94,8 @@ CREATE TABLE event (
 );
 CREATE INDEX event_subject ON event (subject, id);
 CREATE INDEX event_parent ON event (parent, id) WHERE parent IS NOT NULL;
-CREATE INDEX event_project ON event (project_id, id);
+CREATE INDEX event_order ON event (xid, id);
+CREATE INDEX event_project ON event (project_id, xid, id);
 
 CREATE TABLE leader (
 	role       text PRIMARY KEY,

@@ -196,7 +196,7 @@ static void fin_on_hashed(void *arg)
 			LOG_E(&f->err));
 	if (f->logs->stopping)
 		log_job_again(&f->job);
-	else if (f->err.code == ERR_OK && f->n == LOG_READ_CHUNKS)
+	else if (f->err.code == ERR_OK && f->at < f->job.stream->place.offset)
 		fin_read(f);
 	else
 		fin_judge(f);

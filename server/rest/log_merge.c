@@ -12,7 +12,9 @@ struct merge {
 	struct logs *logs;
 	char id[ID_MAX];
 	int64_t made, at, length;
-	struct buf raw;
+	struct buf raw; /* frames gathered so far, of */
+	size_t count; /* so many chunks, of which this is the */
+	struct log_chunk_row first;
 };
 
 static void merge_step(struct merge *m);
@@ -46,65 +48,61 @@ static void merge_step(struct merge *m)
 	db_send(u, DB_BULK, merge_on_chunks, m);
 }
 
-/* How many rows from i on fit into one chunk; at least one. */
-static size_t fitting(const struct db_rows *r, size_t i)
+/* Replaces what has been gathered by one chunk. */
+static int merge_flush(struct merge *m, struct db_unit *u, struct err *e)
 {
-	size_t col = db_col(r, "length"), n = 0;
-	int64_t sum = 0;
+	struct log_chunk_row *c = &m->first;
+	struct buf packed;
+	int rc = 0;
 
-	while (i + n < r->n && (n == 0 || sum + db_int(r, i + n, col) <= LOG_CHUNK_RAW))
-		sum += db_int(r, i + n++, col);
-	return n;
+	buf_init(&packed, 2 * LOG_CHUNK_RAW);
+	if (m->count > 1) {
+		c->size = (int64_t)m->raw.n;
+		c->time = log_frames_time(buf_str(&m->raw));
+		rc = zip_compress(m->logs->zip, buf_str(&m->raw), LEVEL, &packed, e);
+		c->data = buf_str(&packed);
+	}
+	if (m->count > 1 && rc == 0)
+		log_store_merge(u, m->made, str_c(m->id), c);
+	buf_done(&packed);
+	buf_clear(&m->raw);
+	m->count = 0;
+	return rc;
 }
 
-static int merge_rows(struct merge *m, struct db_unit *u, const struct db_rows *r, size_t i,
-	size_t n, struct err *e)
+static int merge_rows(struct merge *m, struct db_unit *u, const struct db_rows *r, struct err *e)
 {
-	struct log_chunk_row first = { 0 }, next;
-	struct buf packed;
+	struct log_chunk_row row;
 
-	buf_clear(&m->raw);
-	for (size_t k = 0; k < n; k++) {
-		if (log_store_chunk(r, i + k, m->logs->zip, &m->raw, k == 0 ? &first : &next, e) <
-			0)
+	for (size_t i = 0; i < r->n; i++) {
+		int64_t size = db_int(r, i, db_col(r, "length"));
+		if (m->count != 0 && (int64_t)m->raw.n + size > LOG_CHUNK_RAW &&
+			merge_flush(m, u, e) < 0)
 			return -1;
+		if (log_store_chunk(r, i, m->logs->zip, &m->raw, &row, e) < 0)
+			return -1;
+		if (m->count++ == 0)
+			m->first = row;
+		m->at = row.at.offset + row.size;
 	}
-	buf_init(&packed, 2 * LOG_CHUNK_RAW);
-	first.size = (int64_t)m->raw.n;
-	first.time = log_frames_time(buf_str(&m->raw));
-	int rc = zip_compress(m->logs->zip, buf_str(&m->raw), LEVEL, &packed, e);
-	first.data = buf_str(&packed);
-	if (rc == 0)
-		log_store_merge(u, m->made, str_c(m->id), &first);
-	buf_done(&packed);
-	return rc;
+	return m->at >= m->length ? merge_flush(m, u, e) : 0;
 }
 
 static void merge_on_chunks(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct merge *m = arg;
-	const struct db_rows *r = &rows[0];
-	size_t i = 0;
 	struct err why;
 
-	if (e->code != ERR_OK || r->n == 0 || m->logs->stopping) {
+	if (e->code != ERR_OK || rows[0].n == 0 || m->logs->stopping) {
 		merge_free(m);
 		return;
 	}
 	struct db_unit *u = db_unit(m->logs->app->db, NULL);
-	while (i < r->n) {
-		size_t n = fitting(r, i);
-		if (i != 0 && i + n == r->n && r->n == BATCH)
-			break; /* it may go on in the next batch */
-		if (n > 1 && merge_rows(m, u, r, i, n, &why) < 0) {
-			db_unit_free(u);
-			merge_free(m);
-			return;
-		}
-		i += n;
+	if (merge_rows(m, u, &rows[0], &why) < 0) {
+		db_unit_free(u);
+		merge_free(m);
+		return;
 	}
-	size_t last = i - 1;
-	m->at = db_int(r, last, db_col(r, "start")) + db_int(r, last, db_col(r, "length"));
 	db_send(u, DB_BULK, merge_on_done, m);
 }
 

@@ -22,6 +22,11 @@ void event_store_last(struct db_unit *u)
 	db_add(u, SQL_EVENT_LAST, NULL, 0);
 }
 
+void event_store_known(struct db_unit *u, int64_t id)
+{
+	db_stmt(u, SQL_EVENT_KNOWN, DB_INT(id));
+}
+
 void event_store_of_project(struct db_unit *u, struct str project_id, int64_t from, int64_t limit)
 {
 	db_stmt(u, SQL_EVENT_OF_PROJECT, DB_TEXT(project_id), DB_INT(from), DB_INT(limit));

@@ -11,9 +11,12 @@ struct event_new {
 	struct str data; /* a JSON object; empty: {} */
 };
 void event_store_add(struct db_unit *u, const struct event_new *ev);
-/* Events after `from`, oldest first, none of a transaction that may still be open. */
+/* Events after `from`, none of a transaction that may still be open. Ids grow with time but are not
+ * told in their order: a position is the id of the last event that was told. */
 void event_store_after(struct db_unit *u, int64_t from, int64_t limit);
 void event_store_last(struct db_unit *u); /* one row: id of the newest that may be read */
+/* One row when the event is still kept. */
+void event_store_known(struct db_unit *u, int64_t id);
 /* For a stream that resumes: events of one project after `from`. */
 void event_store_of_project(struct db_unit *u, struct str project_id, int64_t from, int64_t limit);
 
