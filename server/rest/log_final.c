@@ -60,8 +60,9 @@ static void fin_start(struct call *c)
 		return;
 	}
 	f = mem_new_of(struct log_fin);
-	f->job =
-		(struct log_job){ .call = c, .epoch = in->epoch, .run = fin_run, .free = fin_free };
+	f->job = (struct log_job){
+		.call = c, .epoch = in->epoch, .run = fin_run, .release = fin_free
+	};
 	f->logs = c->app->logs;
 	f->length = in->length;
 	f->dropped = in->dropped;

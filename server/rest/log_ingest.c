@@ -124,7 +124,9 @@ static void put_start(struct call *c)
 	struct log_put *p = mem_new_of(struct log_put);
 	int64_t size = c->req->body_size;
 
-	p->job = (struct log_job){ .call = c, .epoch = q->epoch, .run = put_run, .free = put_free };
+	p->job = (struct log_job){
+		.call = c, .epoch = q->epoch, .run = put_run, .release = put_free
+	};
 	p->logs = l;
 	p->offset = q->offset;
 	p->reserved = size >= 0 && size < PUT_MAX ? (size_t)size : PUT_MAX;

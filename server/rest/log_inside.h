@@ -88,7 +88,7 @@ struct log_job {
 	/* The stream is loaded, and the caller holds the attempt. Ends in one of the three below.
 	 */
 	void (*run)(struct log_job *j);
-	void (*free)(struct log_job *j);
+	void (*release)(struct log_job *j);
 };
 void log_job_submit(struct logs *l, struct str attempt_id, struct log_job *j);
 void log_job_reply(struct log_job *j, int64_t length);

@@ -129,7 +129,7 @@ void log_job_submit(struct logs *l, struct str attempt_id, struct log_job *j)
 
 	if (s == NULL) {
 		call_not_found(j->call, "attempt");
-		j->free(j);
+		j->release(j);
 		return;
 	}
 	j->stream = s;
@@ -221,7 +221,7 @@ static void job_end(struct log_job *j)
 	struct log_stream *s = j->stream;
 
 	TAILQ_REMOVE(&s->jobs, j, link);
-	j->free(j);
+	j->release(j);
 	s->busy = false;
 	s->used_at = loop_now(s->logs->app->loop);
 	stream_run(s);
