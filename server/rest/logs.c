@@ -1,4 +1,6 @@
 /* logs.step and logs.attempt: which log is meant, and in which form it is wanted. */
+#include "server/rest/logs.h"
+
 #include "server/rest/handlers.h"
 #include "server/rest/log_inside.h"
 
