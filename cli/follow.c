@@ -1,6 +1,6 @@
 /*
- * The server sends a comment every 15 s or so; a connection that is silent for longer is dead. Each
- * try that got a message resets the pauses between tries.
+ * The server sends a comment every 15 s or so; a connection that is silent for longer is dead. A
+ * stream that has worked is waited for about ten minutes, one that never has a few seconds.
  */
 #include "cli/follow.h"
 
@@ -8,7 +8,7 @@
 #include "lib/base/id.h"
 #include "lib/fetch/retry.h"
 
-enum { SILENCE_S = 60, GIVE_UP_TRIES = 12 };
+enum { SILENCE_S = 60, FIRST_TRIES = 4, LATER_TRIES = 60 };
 
 struct stream {
 	struct follow *f;
@@ -71,8 +71,12 @@ static int connect_once(struct cli *c, struct stream *s, struct retry *retry, st
 		return 0;
 	if (rc < 0 && !err_retryable(e->code))
 		return -1;
-	if (s->got)
+	if (rc == 0)
+		(void)err_set(e, ERR_NETWORK, "the server ends the stream again and again");
+	if (s->got) {
 		retry->tries = 0;
+		retry->max_tries = LATER_TRIES;
+	}
 	return 1;
 }
 
@@ -80,7 +84,7 @@ int follow(struct cli *c, struct follow *f, struct err *e)
 {
 	struct stream s = { .f = f };
 	struct retry retry = {
-		.first = CLOCK_SECOND / 2, .cap = 10 * CLOCK_SECOND, .max_tries = GIVE_UP_TRIES
+		.first = CLOCK_SECOND / 2, .cap = 10 * CLOCK_SECOND, .max_tries = FIRST_TRIES
 	};
 	uint64_t random;
 	int rc;
@@ -89,15 +93,12 @@ int follow(struct cli *c, struct follow *f, struct err *e)
 	while ((rc = connect_once(c, &s, &retry, e)) > 0) {
 		id_random(&random, sizeof random);
 		int64_t wait = retry_next(&retry, random, 0);
-		if (wait < 0) {
-			rc = err_set(e, ERR_NETWORK, "the stream broke off %d times in a row",
-				GIVE_UP_TRIES);
+		if (wait < 0)
 			break;
-		}
 		if (retry.tries == 3)
 			cli_say(c, "the connection is lost, trying again");
 		api_sleep(wait);
 	}
 	sse_done(&s.parser);
-	return rc;
+	return rc == 0 ? 0 : -1;
 }

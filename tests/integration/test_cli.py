@@ -1,0 +1,299 @@
+"""The command line: against the real server where that can be made to do it, else against tests/fakes/fake_api.py."""
+import hashlib
+import json
+import os
+import pty
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fakes"))
+from fake_api import TOKEN, FakeApi  # noqa: E402
+from harness import BUILD, ROOT, SANITIZERS, until  # noqa: E402
+
+TIDEMILL = BUILD / "tidemill"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    subprocess.run(["make", "-s", str(TIDEMILL.relative_to(ROOT))], cwd=ROOT, check=True)
+
+
+class Cli:
+    """The program with a home of its own."""
+
+    def __init__(self, home, **env):
+        self.home = home
+        self.env = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(home), **SANITIZERS, **env}
+
+    def start(self, *args, **kw):
+        return subprocess.Popen([str(TIDEMILL), *map(str, args)], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, **kw)
+
+    def run(self, *args, stdin="", expect=0):
+        done = subprocess.run([str(TIDEMILL), *map(str, args)], env=self.env, input=stdin, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def json(self, *args, **kw):
+        return json.loads(self.run(*args, "-o", "json", **kw).stdout)
+
+
+@pytest.fixture
+def fake(tmp_path):
+    with FakeApi() as api:
+        cli = Cli(tmp_path, TIDEMILL_SERVER=api.url, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
+        cli.api = api
+        yield cli
+
+
+# ---- the words on the command line ---------------------------------------------------------------
+
+
+def test_help_needs_no_server(tmp_path):
+    cli = Cli(tmp_path)
+    assert "run submit" in cli.run("help").stdout
+    assert "usage: tidemill run submit" in cli.run("run", "submit", "--help").stdout
+    assert " 10  the run failed" in cli.run("help", "exit-codes").stdout
+    assert cli.run("version").stdout.startswith("tidemill ")
+
+
+@pytest.mark.parametrize("args, said", [
+    (["run", "lst"], "did you mean 'run list'"), (["run", "list", "--limt", "3"], "unknown flag '--limt'"),
+    (["run", "list", "--limit", "x"], "whole number"), (["run", "show"], "usage: tidemill run show RUN"),
+    (["run", "show", "a", "b"], "usage: tidemill run show RUN"), (["run", "list", "-o", "xml"], "table, json, jsonl or name"),
+    (["run", "list", "--limit"], "needs a value"), (["run", "submit"], "PIPELINE or give --file"),
+    (["run", "delete", "run_1"], "give --yes"), (["run", "wait", "r", "--timeout", "1y"], "a time like"),
+    (["run", "submit", "x", "--input", "novalue"], "NAME=VALUE"), (["run", "show", ".."], "cannot be the name"),
+    (["completion", "fish"], "bash")])
+def test_a_mistake_is_named(fake, args, said):
+    assert said in fake.run(*args, expect=2).stderr
+
+
+def test_completion_is_bash(tmp_path):
+    text = Cli(tmp_path).run("completion", "bash").stdout
+    probe = text + '\nCOMP_WORDS=(tidemill model alias ""); COMP_CWORD=3; _tidemill; echo "${COMPREPLY[@]}"' \
+                   '\nCOMP_WORDS=(tidemill run submit --fo); COMP_CWORD=3; _tidemill; echo "${COMPREPLY[@]}"'
+    out = subprocess.run(["bash", "-c", probe], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert out == ["set show history remove", "--follow"]
+
+
+def test_plain_http_goes_to_this_host_only(tmp_path):
+    cli = Cli(tmp_path, TIDEMILL_TOKEN=TOKEN)
+    assert "plain HTTP to another host" in cli.run("auth", "status", "--server", "http://192.0.2.1:1", expect=2).stderr
+
+
+def test_an_unreachable_server_is_6(tmp_path):
+    cli = Cli(tmp_path, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
+    done = cli.run("events", "--server", "http://127.0.0.1:1", "--from", "1", expect=6)
+    assert done.stderr.splitlines()[-1].startswith("error: The server cannot be reached: ")
+
+
+# ---- runs, against the fake ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run, code", [("run_ok", 0), ("run_failed", 10), ("run_cancelled", 11), ("run_lost", 13), ("run_none", 3)])
+def test_the_exit_code_tells_how_the_run_ended(fake, run, code):
+    done = fake.run("run", "wait", run, expect=code)
+    if code == 3:
+        assert done.stderr == "error: Not found: there is no run run_none (request req_fake)\n"
+    if code == 10:
+        assert "Step train failed: The command ended with exit code 3" in done.stderr
+        assert "five" in done.stderr and "tidemill logs run_failed --step train" in done.stderr
+
+
+def test_a_refused_model_fails_when_asked(fake):
+    assert "refused. Because." in fake.run("run", "wait", "run_refused").stderr
+    fake.run("run", "wait", "run_refused", "--fail-on-refused", expect=12)
+    fake.run("run", "wait", "run_ok", "--fail-on-refused")
+
+
+def test_a_timeout_leaves_the_run(fake):
+    assert "goes on" in fake.run("run", "wait", "run_never", "--timeout", "1s", expect=7).stderr
+
+
+def test_an_interrupt_says_that_the_run_goes_on(fake):
+    waiting = fake.start("run", "wait", "run_never")
+    until(lambda: any("wait=" in s[1] for s in fake.api.seen))
+    waiting.send_signal(signal.SIGINT)
+    _, err = waiting.communicate(timeout=20)
+    assert waiting.returncode == 130 and "The run goes on" in err
+
+
+def test_a_creating_post_is_repeated_with_its_key(tmp_path):
+    with FakeApi(failing_posts=2) as api:
+        cli = Cli(tmp_path, TIDEMILL_SERVER=api.url, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
+        assert cli.run("run", "submit", "train", "-o", "name").stdout == "run_ok\n"
+        keys = [s[2]["Idempotency-Key"] for s in api.seen if s[0] == "POST"]
+        assert len(keys) == 3 and len(set(keys)) == 1
+
+
+def test_inputs_get_the_type_that_the_pipeline_wants(fake):
+    fake.run("run", "submit", "train", "-i", "n=0.5", "-i", "text=7", "-i", "other=true", "--label", "a=b")
+    body = json.loads(next(s[3] for s in fake.api.seen if s[0] == "POST"))
+    assert body == {"pipeline": "train", "inputs": {"n": 0.5, "text": "7", "other": True}, "labels": {"a": "b"}}
+
+
+def test_a_followed_log_has_every_line_once(fake):
+    done = fake.run("logs", "run_ok", "--follow")
+    assert done.stdout == "one\nthree\ntwo, now whole\nfour \x1b[31mred\x1b[0m\n[tidemill] five\n"
+    asked = [s[1] for s in fake.api.seen if "follow" in s[1]]
+    assert [a.split("from=")[1].split("&")[0] for a in asked] == ["1", "2", "5"]
+
+
+def test_a_log_by_its_end(fake):
+    done = fake.run("logs", "run_ok", "--tail", "2", "--timestamps", "-q")
+    assert done.stdout == "2026-01-01T00:00:04Z four \x1b[31mred\x1b[0m\n2026-01-01T00:00:05Z [tidemill] five\n"
+    assert done.stderr == ""
+    assert "no step gone" in fake.run("logs", "run_ok", "--step", "gone", expect=3).stderr
+
+
+# ---- output --------------------------------------------------------------------------------------
+
+
+def test_lists_go_over_all_pages(fake):
+    assert len(fake.json("run", "list", "--limit", "0")["items"]) == 250
+    part = fake.json("run", "list", "--limit", "120")
+    assert len(part["items"]) == 120 and part["next_cursor"] == "120"
+    assert fake.run("run", "list", "--limit", "3", "-o", "name").stdout == "run_0\nrun_1\nrun_2\n"
+    assert len(fake.run("run", "list", "--limit", "0", "-o", "jsonl").stdout.splitlines()) == 250
+
+
+def test_a_pipe_gets_tabs_and_no_colours(fake):
+    head, row = fake.run("run", "list", "--limit", "1").stdout.splitlines()
+    assert head.split("\t")[:4] == ["ID", "PIPELINE", "NUMBER", "STATE"]
+    assert row.split("\t")[:4] == ["run_0", "train", "1", "succeeded"]
+
+
+def on_a_terminal(cli, *args):
+    master, slave = pty.openpty()
+    done = subprocess.Popen([str(TIDEMILL), *args], env=cli.env, stdout=slave, stdin=slave, stderr=slave)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(master)
+    assert done.wait(20) == 0, text
+    return text.decode()
+
+
+def test_a_terminal_gets_a_table(fake):
+    text = on_a_terminal(fake, "run", "list", "--limit", "2")
+    assert "\x1b[32msucceeded\x1b[0m" in text and "\t" not in text
+    assert "\x1b[" not in on_a_terminal(fake, "run", "list", "--limit", "2", "--no-color")
+    fake.env["NO_COLOR"] = "1"
+    assert "\x1b[" not in on_a_terminal(fake, "run", "list", "--limit", "2")
+
+
+def test_conflict_is_5_and_no_permission_4(fake):
+    assert fake.run("dataset", "create", "d", expect=5).stderr == \
+        "error: Conflict with the current state: the name is taken (request req_fake)\n"
+    fake.env["TIDEMILL_TOKEN"] = "tdm_pat_wrong"
+    fake.run("auth", "status", expect=4)
+    del fake.env["TIDEMILL_TOKEN"]
+    fake.run("auth", "status", expect=4)
+
+
+# ---- the real server -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(server, tmp_path_factory):
+    """Logged in by a bootstrap token, as a first administrator does it."""
+    cli = Cli(tmp_path_factory.mktemp("home"))
+    cli.url = f"http://127.0.0.1:{server.port}"
+    server.admin()  # the first administrator is the harness's
+    token = server.command("bootstrap", "--recover").split()[-1]
+    cli.server = server
+    cli.bootstrap = token
+    pat = server.admin().post("/api/v1/tokens", {"name": "cli"}, expect=201).json()["token"]
+    cli.run("auth", "login", "--server", cli.url, "--project", "transit", "--token-stdin", stdin=pat + "\n")
+    cli.run("project", "create", "transit", "--logs", "30d")
+    return cli
+
+
+def test_login_keeps_what_it_needs(real):
+    path = real.home / "tidemill" / "config"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert f"server = {real.url}" in path.read_text() and "project = transit" in path.read_text()
+    assert real.json("auth", "status")["admin"] is True
+    path.chmod(0o644)
+    assert "others may read it" in real.run("auth", "status", expect=2).stderr
+    path.chmod(0o600)
+
+
+def test_a_token_file_beats_the_config(real, tmp_path):
+    token = real.run("token", "create", "ci", "--kind", "ci", "--role", "ci", "--only-project", "transit", "-q").stdout
+    (tmp_path / "token").write_text(token)
+    ci = Cli(real.home, TIDEMILL_TOKEN_FILE=str(tmp_path / "token"))
+    assert ci.json("auth", "status")["kind"] == "ci"
+    assert "request " in ci.run("project", "create", "other", expect=4).stderr
+    row = next(t for t in real.json("token", "list")["items"] if t["name"] == "ci")
+    real.run("token", "revoke", row["id"], "--yes")
+    ci.run("auth", "status", expect=4)
+
+
+def test_logout_forgets(real, tmp_path):
+    token = real.run("token", "create", "short", "-q").stdout
+    other = Cli(tmp_path)
+    other.run("auth", "login", "--server", real.url, "--token-stdin", stdin=token)
+    other.run("auth", "logout", "--revoke")
+    assert "token" not in (tmp_path / "tidemill" / "config").read_text().replace("auth login", "")
+    other.run("auth", "login", "--server", real.url, "--token-stdin", stdin=token, expect=4)
+
+
+def test_projects_and_members(real):
+    assert real.json("project", "show")["retention"] == {"logs": "30d"}
+    real.run("project", "retention", "--runs", "90d", "--logs", "keep")
+    assert real.json("project", "show")["retention"] == {"runs": "90d"}
+    real.run("principal", "create", "ben")
+    real.run("member", "set", "ben", "viewer")
+    assert real.json("project", "members")["items"] == [{"principal": "ben", "role": "viewer"}]
+    token = real.run("token", "create", "theirs", "--for", "ben", "-q").stdout.strip()
+    ben = Cli(real.home, TIDEMILL_TOKEN=token)
+    assert [p["name"] for p in ben.json("project", "list")["items"]] == ["transit"]
+    assert real.run("member", "set", "ben", "king", expect=2).stderr.startswith("error: The request is not valid: /role: ")
+    real.run("member", "remove", "ben", "--yes")
+    real.run("project", "create", "gone")
+    real.run("project", "delete", "gone", "--yes")
+    real.run("project", "show", "gone", expect=3)
+
+
+def test_push_append_and_download(real, tmp_path):
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "a.csv").write_text("x\n1\n")
+    (data / "sub" / "b c%.csv").write_bytes(os.urandom(3_000_000))
+    first = real.json("dataset", "push", "rides", data)
+    assert (first["number"], first["files"]) == (1, 2)
+    (tmp_path / "late.csv").write_text("x\n2\n")
+    second = real.json("dataset", "push", "rides", tmp_path / "late.csv", "--append", "--label", "quarter=2004Q1")
+    assert (second["number"], second["files"], second["labels"]) == (2, 3, {"quarter": "2004Q1"})
+    out = tmp_path / "out"
+    real.run("dataset", "download", "rides", "latest", out)
+    assert (out / "sub" / "b c%.csv").read_bytes() == (data / "sub" / "b c%.csv").read_bytes()
+    assert sorted(p.name for p in out.rglob("*") if p.is_file()) == ["a.csv", "b c%.csv", "late.csv"]
+    digests = {f["path"]: f["digest"] for f in real.json("dataset", "files", "rides", "2")["items"]}
+    assert digests["late.csv"] == hashlib.sha256(b"x\n2\n").hexdigest()
+    assert "would both be called" in real.run("dataset", "push", "rides", data / "a.csv", data, expect=2).stderr
+    real.run("dataset", "push", "rides", tmp_path / "missing", expect=3)
+    real.run("dataset", "delete", "rides", "--yes")
+    real.run("dataset", "show", "rides", expect=3)
+
+
+def test_any_address(real):
+    assert json.loads(real.run("api", "get", "/api/v1/auth/self").stdout)["admin"] is True
+    made = json.loads(real.run("api", "post", "/api/v1/projects/transit/datasets", "-d", '{"name": "raw"}').stdout)
+    assert made["name"] == "raw"
+    refused = real.run("api", "POST", "/api/v1/projects/transit/datasets", "-f", "-", stdin='{"name": 7}', expect=2)
+    assert json.loads(refused.stdout)["status"] == 422 and "/name" in refused.stderr
