@@ -34,6 +34,13 @@ CREATE TABLE member (
 	PRIMARY KEY (project_id, principal_id)
 );
 
+-- What a principal may do in a project: the member's role; an administrator is an owner everywhere.
+CREATE FUNCTION project_role(principal text, project text) RETURNS text LANGUAGE sql STABLE AS $$
+	SELECT CASE WHEN p.admin THEN 'owner' ELSE m.role END FROM principal p
+	LEFT JOIN member m ON m.principal_id = p.id AND m.project_id = project
+	WHERE p.id = principal
+$$;
+
 -- One row per credential. The secret is never stored, only its HMAC under the server's pepper.
 CREATE TABLE token (
 	id           ctext PRIMARY KEY,                -- the public 12 characters

@@ -29,25 +29,24 @@ WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 mi
 -- params: mac bytea
 UPDATE session SET last_seen_at = now() WHERE mac = $1 AND last_seen_at < now() - interval '1 minute';
 
--- The project that a path names, with the caller's role in it (null: none).
+-- The project that a path names, with the caller's role in it (null: none). An administrator's token that is limited
+-- to a project or a role is an owner's there, up to its limit.
 -- name: access_project :one
 -- params: principal_id text, name text
-SELECT j.id, j.name, m.role FROM project j
-LEFT JOIN member m ON m.project_id = j.id AND m.principal_id = $1
+SELECT j.id, j.name, project_role($1, j.id) AS role FROM project j
 WHERE j.name = $2;
 
 -- The project that owns an object.
 -- name: access_object :one
 -- params: principal_id text, kind text, id text
-SELECT j.id, j.name, m.role FROM (
+SELECT j.id, j.name, project_role($1, j.id) AS role FROM (
 	SELECT project_id FROM run WHERE $2 = 'run' AND id = $3
 	UNION ALL SELECT project_id FROM step WHERE $2 = 'step' AND id = $3
 	UNION ALL SELECT project_id FROM attempt WHERE $2 = 'attempt' AND id = $3
 	UNION ALL SELECT project_id FROM tracking_run WHERE $2 = 'tracking' AND run_id = $3
 	UNION ALL SELECT d.project_id FROM decision c JOIN monitor d ON d.id = c.monitor_id WHERE $2 = 'decision' AND c.id = $3
 ) o
-JOIN project j ON j.id = o.project_id
-LEFT JOIN member m ON m.project_id = j.id AND m.principal_id = $1;
+JOIN project j ON j.id = o.project_id;
 
 -- name: idempotency_insert :exec
 -- params: principal_id text, key text, request_hash bytea, object_id text

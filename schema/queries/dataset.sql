@@ -21,7 +21,7 @@ WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3;
 -- params: project_id text, name text
 SELECT d.id,
 	(SELECT count(*) FROM run_dataset r JOIN dataset_version v ON v.id = r.version_id WHERE v.dataset_id = d.id) AS runs,
-	(SELECT count(*) FROM model_version m JOIN dataset_version v ON v.id = m.training_data->>'dataset_version'
+	(SELECT count(*) FROM model_version m JOIN dataset_version v ON v.id IN (m.training_data->>'dataset_version', m.training_data->>'dataset_version_id')
 		WHERE v.dataset_id = d.id) AS models
 FROM dataset d WHERE d.project_id = $1 AND d.name = $2;
 

@@ -1,8 +1,9 @@
 -- An experiment with what its caller may do there. id 0 is the Default one of the project.
 -- name: experiment_access :one
 -- params: principal_id text, id bigint, project_id text
-SELECT e.id, e.project_id, e.name, e.artifact_location, e.lifecycle, e.created_at, e.updated_at, m.role
-FROM experiment e LEFT JOIN member m ON m.project_id = e.project_id AND m.principal_id = $1
+SELECT e.id, e.project_id, e.name, e.artifact_location, e.lifecycle, e.created_at, e.updated_at,
+	project_role($1, e.project_id) AS role
+FROM experiment e
 WHERE CASE WHEN $2 = 0 THEN e.project_id = $3 AND e.name = 'Default' ELSE e.id = $2 END;
 
 -- name: experiment_by_name :one

@@ -474,8 +474,8 @@ def job(server, project, suffix):
         INSERT INTO run (id, project_id, pipeline, number, spec, trigger) VALUES ('run_{suffix}', '{prj}', 'p', 1, '{{}}', 'api');
         INSERT INTO step (id, run_id, project_id, name, position, spec, tracking_run)
             VALUES ('st_{suffix}', 'run_{suffix}', '{prj}', 's', 0, '{{}}', '{run}');
-        INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, state)
-            VALUES ('at_{suffix}', 'st_{suffix}', 'run_{suffix}', '{prj}', 1, 7, 'wk_x', 'running');
+        INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, state, lost_after)
+            VALUES ('at_{suffix}', 'st_{suffix}', 'run_{suffix}', '{prj}', 1, 7, 'wk_x', 'running', 0);
         INSERT INTO tracking_run (run_id, experiment_id, project_id, made, step_id, name, artifact_uri)
             SELECT '{run}', e.id, '{prj}', date_trunc('month', now())::date, 'st_{suffix}', 's',
                 'mlflow-artifacts:/' || e.id || '/{run}/artifacts' FROM experiment e

@@ -1,0 +1,35 @@
+"""One PostgreSQL for all tests of a session, one server for each file of tests that asks for it."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+import harness  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with harness.Postgres() as pg:
+        yield pg
+
+
+@pytest.fixture(scope="module")
+def server(postgres):
+    if not harness.program("tidemill-server").exists():
+        pytest.skip("tidemill-server is not built")
+    with harness.Server(postgres) as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def api(server):
+    client = server.admin()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def project(api):
+    api.post("/api/v1/projects", {"name": "demo"}, expect=201)
+    return "demo"
