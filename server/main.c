@@ -241,12 +241,15 @@ static int server_open(struct server *s, struct err *e)
 				assets[i].etag, assets[i].begin, assets[i].end };
 	app->ui = static_files_new(files, n);
 	s->rest = rest_new(app, bindings);
-	app->http = http_server_new(app->loop, &(struct http_config){ .app = app,
-						       .routes = rest_routes(s->rest),
-						       .auth = rest_auth,
-						       .fallback = page_reply,
-						       .refuse = flow_refuse,
-						       .host_ok = host_ok });
+	app->http = http_server_new(
+		app->loop, &(struct http_config){ .app = app,
+				   .routes = rest_routes(s->rest),
+				   .auth = rest_auth,
+				   .fallback = page_reply,
+				   .refuse = flow_refuse,
+				   .host_ok = host_ok,
+				   .limits = { .connections = (size_t)app->conf.max_connections,
+					   .per_ip = (size_t)app->conf.max_connections_per_ip } });
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);

@@ -10,6 +10,7 @@ struct settings {
 	struct list hosts; /* struct str */
 	bool insecure_http, behind_tls_proxy, allow_local_git;
 	int64_t worker_lost_after, shutdown_grace, blob_grace, blob_gc_interval, blob_max;
+	int64_t max_connections, max_connections_per_ip;
 };
 
 extern const struct conf_row settings_rows[];

@@ -34,11 +34,11 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bi
 WHERE s.id = x.id;
 
 -- name: engine_queue_insert :exec
--- params: run_id text, project_id text, step_ids text[], priorities bigint[], cpus float8[], memory bigint[], disk bigint[], gpus bigint[], pools text[], requests jsonb[], not_before timestamptz[], deadlines timestamptz[]
+-- params: run_ids text[], project_ids text[], step_ids text[], priorities bigint[], cpus float8[], memory bigint[], disk bigint[], gpus bigint[], pools text[], requests jsonb[], not_before timestamptz[], deadlines timestamptz[]
 INSERT INTO queue (step_id, run_id, project_id, priority, cpus, memory, disk, gpus, pool, request, not_before, deadline)
-SELECT i, $1, $2, p, c, m, d, g, o, q, nullif(n, '-infinity'), nullif(e, '-infinity')
-FROM unnest($3::text[], $4::bigint[], $5::float8[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::jsonb[],
-	$11::timestamptz[], $12::timestamptz[]) AS x(i, p, c, m, d, g, o, q, n, e)
+SELECT i, r, j, p, c, m, d, g, o, q, nullif(n, '-infinity'), nullif(e, '-infinity')
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
+	$10::jsonb[], $11::timestamptz[], $12::timestamptz[]) AS x(r, j, i, p, c, m, d, g, o, q, n, e)
 ON CONFLICT (step_id) DO NOTHING;
 
 -- name: engine_queue_delete :exec
@@ -69,9 +69,10 @@ UPDATE run SET started_at = (SELECT min(t) FROM unnest($2::timestamptz[]) AS t) 
 	AND EXISTS (SELECT 1 FROM unnest($2::timestamptz[]) AS t WHERE t IS NOT NULL);
 
 -- name: engine_events :exec
--- params: project_id text, types text[], subjects text[], parents text[], data jsonb[]
-INSERT INTO event (project_id, type, subject, parent, data)
-SELECT $1, t, s, nullif(p, ''), d FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[]) AS x(t, s, p, d);
+-- params: project_ids text[], types text[], subjects text[], parents text[], actors text[], data jsonb[]
+INSERT INTO event (project_id, type, subject, parent, actor, data)
+SELECT j, t, s, nullif(p, ''), nullif(a, ''), d
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[]) AS x(j, t, s, p, a, d);
 
 -- name: engine_group_next :many
 -- params: project_id text, name text

@@ -22,42 +22,59 @@ UPDATE run SET cancel_requested_at = coalesce(cancel_requested_at, now())
 WHERE project_id = $1 AND concurrency_group = $2 AND id <> $3 AND state IN ('queued', 'running', 'finishing')
 RETURNING id;
 
+-- The experiment of a pipeline's tracking runs has its name.
+-- name: run_experiments :exec
+-- params: project_ids text[], names text[]
+INSERT INTO experiment (project_id, name, artifact_location)
+SELECT DISTINCT p, n, '' FROM unnest($1::text[], $2::text[]) AS x(p, n)
+WHERE NOT EXISTS (SELECT 1 FROM experiment e WHERE e.project_id = x.p AND e.name = x.n)
+ON CONFLICT (project_id, name) DO NOTHING;
+
+-- name: run_experiment_locations :exec
+-- params: project_ids text[], names text[]
+UPDATE experiment e SET artifact_location = 'mlflow-artifacts:/' || e.id
+FROM unnest($1::text[], $2::text[]) AS x(p, n) WHERE e.project_id = x.p AND e.name = x.n AND e.artifact_location = '';
+
+-- Many runs at once. Each registered pipeline counts its own.
 -- name: run_insert :exec
--- params: id text, project_id text, pipeline_id text, pipeline text, spec jsonb, inputs jsonb, labels jsonb, repository text, commit text, trigger text, trigger_key text, decision_id text, group_name text, group_policy text, created_by text, models jsonb
-WITH counted AS (UPDATE pipeline SET runs = runs + 1 WHERE id = $3 RETURNING runs)
+-- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], states text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[]
+WITH x AS (
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::jsonb[], $8::jsonb[], $9::text[],
+		$10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::jsonb[]) WITH ORDINALITY
+		AS x(id, project_id, pipeline_id, pipeline, state, spec, inputs, labels, repository, commit, trigger, trigger_key,
+			decision_id, group_name, group_policy, actor, models, ord)
+), counts AS (
+	SELECT pipeline_id, count(*) AS n FROM x WHERE pipeline_id <> '' GROUP BY pipeline_id ORDER BY pipeline_id
+), counted AS (
+	UPDATE pipeline p SET runs = p.runs + c.n FROM counts c WHERE p.id = c.pipeline_id RETURNING p.id, p.runs - c.n AS base
+)
 INSERT INTO run (id, project_id, pipeline_id, pipeline, number, state, spec, inputs, labels, repository, commit, trigger,
 	trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
-SELECT $1, $2, $3, $4, coalesce((SELECT runs FROM counted), 0), 'queued', $5, $6, $7, $8, $9, $10, $11, $12,
-	e.id, $13, $14, $15, $16
-FROM (SELECT id FROM experiment WHERE project_id = $2 AND name = $4) e;
-
--- The experiment of a pipeline's tracking runs has its name.
--- name: run_experiment :exec
--- params: project_id text, name text
-INSERT INTO experiment (project_id, name, artifact_location) VALUES ($1, $2, '') ON CONFLICT (project_id, name) DO NOTHING;
-
--- name: run_experiment_location :exec
--- params: project_id text, name text
-UPDATE experiment SET artifact_location = 'mlflow-artifacts:/' || id
-WHERE project_id = $1 AND name = $2 AND artifact_location = '';
+SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
+	coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), x.state, x.spec, x.inputs, x.labels,
+	x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
+	nullif(x.group_policy, ''), nullif(x.actor, ''), x.models
+FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id;
 
 -- name: run_dataset_insert :exec
--- params: run_id text, names text[], version_ids text[]
-INSERT INTO run_dataset (run_id, name, version_id) SELECT $1, n, v FROM unnest($2::text[], $3::text[]) AS t(n, v);
+-- params: run_ids text[], names text[], version_ids text[]
+INSERT INTO run_dataset (run_id, name, version_id)
+SELECT r, n, v FROM unnest($1::text[], $2::text[], $3::text[]) AS t(r, n, v);
 
 -- name: step_insert :exec
--- params: run_id text, project_id text, ids text[], names text[], needs jsonb[], specs jsonb[], tracking_runs text[]
-INSERT INTO step (id, run_id, project_id, name, position, needs, spec, tracking_run)
-SELECT i, $1, $2, n, ord::int - 1, ARRAY(SELECT jsonb_array_elements_text(d)), s, t
-FROM unnest($3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::text[]) WITH ORDINALITY AS x(i, n, d, s, t, ord);
+-- params: ids text[], run_ids text[], project_ids text[], names text[], positions bigint[], needs jsonb[], specs jsonb[], states text[], tracking_runs text[]
+INSERT INTO step (id, run_id, project_id, name, position, needs, spec, state, tracking_run, queued_at)
+SELECT x.id, x.run_id, x.project_id, x.name, x.position::int, ARRAY(SELECT jsonb_array_elements_text(x.needs)), x.spec, x.state,
+	x.tracking_run, CASE WHEN x.state = 'queued' THEN now() END
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::text[], $9::text[])
+	AS x(id, run_id, project_id, name, position, needs, spec, state, tracking_run);
 
 -- name: step_tracking_insert :exec
--- params: run_id text, project_id text, pipeline text, tracking_runs text[], step_ids text[], names text[], start_time bigint
+-- params: tracking_runs text[], step_ids text[], names text[], project_ids text[], pipelines text[], start_time bigint
 INSERT INTO tracking_run (run_id, experiment_id, project_id, made, step_id, name, status, start_time, artifact_uri)
-SELECT t, e.id, $2, date_trunc('month', now())::date, s, n, 'SCHEDULED', $7, e.artifact_location || '/' || t || '/artifacts'
-FROM unnest($4::text[], $5::text[], $6::text[]) AS x(t, s, n)
-JOIN experiment e ON e.project_id = $2 AND e.name = $3
-WHERE EXISTS (SELECT 1 FROM run WHERE id = $1);
+SELECT x.t, e.id, x.p, date_trunc('month', now())::date, x.s, x.n, 'SCHEDULED', $6, e.artifact_location || '/' || x.t || '/artifacts'
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS x(t, s, n, p, e)
+JOIN experiment e ON e.project_id = x.p AND e.name = x.e;
 
 -- name: run_get :one
 -- params: id text

@@ -19,10 +19,10 @@
 #include "server/sched/source.h"
 #include "server/sched/spec.h"
 #include "server/store/constraint.h"
-#include "server/store/event_store.h"
+#include "server/store/launch_store.h"
 #include "server/store/run_store.h"
 
-enum { SPEC_BYTES_MAX = 4 << 20, LAUNCH_BYTES = 8192 };
+enum { SPEC_BYTES_MAX = 4 << 20, LAUNCH_BYTES = 8192, BATCH_ARENA = 64 << 20 };
 
 struct flow {
 	struct app *app;
@@ -37,12 +37,13 @@ struct flow {
 	struct spec_scope scope;
 	struct str *dataset_names, *dataset_ids; /* pinned */
 	size_t datasets_n;
-	struct run_steps steps;
+	struct step_row *steps;
 	struct plan_run plan_run;
 	struct plan *plan; /* the first look at the run; NULL: left to progress_run */
 };
 
 struct launcher {
+	struct app *app;
 	struct db_group *group;
 };
 
@@ -294,21 +295,21 @@ static struct str names_json(struct flow *f, const struct list *names)
 static void make_steps(struct flow *f)
 {
 	const struct list *steps = &f->file.spec.steps;
-	struct str *columns[5];
 	char id[ID_MAX], hex[ID_HEX + 1];
 
-	for (size_t i = 0; i < 5; i++)
-		columns[i] = arena_array_of(f->arena, struct str, steps->n);
+	f->steps = arena_array_of(f->arena, struct step_row, steps->n);
 	for (size_t i = 0; i < steps->n; i++) {
 		const struct step_spec *s = list_at(steps, struct step_spec, i);
-		columns[0][i] = arena_str(f->arena, str_c(id_new(id, "st", f->app->clock)));
-		columns[1][i] = s->name;
-		columns[2][i] = names_json(f, &s->needs);
-		columns[3][i] = encode(f, step_spec_fields, s);
-		columns[4][i] = arena_str(f->arena, str_c(id_hex(hex)));
+		f->steps[i] = (struct step_row){
+			.id = arena_str(f->arena, str_c(id_new(id, "st", f->app->clock))),
+			.name = s->name,
+			.needs = names_json(f, &s->needs),
+			.spec = encode(f, step_spec_fields, s),
+			.tracking_run = arena_str(f->arena, str_c(id_hex(hex))),
+			.state = STR("waiting"),
+			.position = (int64_t)i,
+		};
 	}
-	f->steps = (struct run_steps){ columns[0], columns[1], columns[2], columns[3], columns[4],
-		steps->n };
 }
 
 /* What can be queued at once is queued in the same commit; a run that its group may hold back is
@@ -329,10 +330,10 @@ static int make_plan(struct flow *f)
 		.state = RUN_QUEUED };
 	run->steps = arena_array_of(f->arena, struct plan_step, specs->n);
 	for (size_t i = 0; i < specs->n; i++)
-		run->steps[i] = (struct plan_step){ .id = f->steps.ids[i],
-			.name = f->steps.names[i],
-			.spec = f->steps.specs[i],
-			.tracking_run = f->steps.tracking_runs[i],
+		run->steps[i] = (struct plan_step){ .id = f->steps[i].id,
+			.name = f->steps[i].name,
+			.spec = f->steps[i].spec,
+			.tracking_run = f->steps[i].tracking_run,
 			.needs = list_at(specs, struct step_spec, i)->needs,
 			.state = STEP_WAITING };
 	id_random(&random, sizeof random);
@@ -365,49 +366,100 @@ static struct run_row run_row_of(const struct flow *f)
 	const struct pipeline_spec *spec = &f->file.spec;
 	const struct launch *in = f->in;
 
-	return (struct run_row){ .id = f->run_id,
+	return (struct run_row){
+		.id = f->run_id,
 		.project_id = in->project_id,
 		.pipeline_id = f->pipeline_id,
 		.pipeline = f->file.metadata.name,
+		.state = str_c(
+			run_state_names[f->plan != NULL ? plan_run_state(f->plan) : RUN_QUEUED]),
 		.spec = f->spec_json,
 		.inputs = f->inputs_json,
 		.labels = in->labels.n != 0 ? in->labels : STR("{}"),
 		.repository = f->repository,
 		.commit = f->commit,
-		.trigger = in->trigger,
+		.trigger = str_c(in->trigger),
 		.trigger_key = in->trigger_key,
 		.decision_id = in->decision_id,
-		.created_by = in->actor,
-		.models = f->models_json,
 		.group = spec->has_concurrency ? spec->concurrency.group : STR_NONE,
 		.group_policy = spec->has_concurrency
-					? concurrency_policy_names[spec->concurrency.policy]
-					: NULL,
-		.now = clock_now(f->app->clock) };
+					? str_c(concurrency_policy_names[spec->concurrency.policy])
+					: STR_NONE,
+		.actor = in->actor,
+		.models = f->models_json,
+	};
+}
+
+/* Columns of a batch. */
+struct batch {
+	struct arena *arena;
+	struct launch_batch *rows;
+	struct queue_rows queue;
+	struct events events;
+};
+
+static void batch_init(struct batch *b, void *const *items, size_t n)
+{
+	size_t steps = 0, datasets = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct flow *f = items[i];
+		steps += f->file.spec.steps.n;
+		datasets += f->datasets_n;
+	}
+	b->arena = arena_new(BATCH_ARENA);
+	b->rows = launch_batch_new(b->arena, n, steps, datasets);
+	queue_rows_init(&b->queue, steps, b->arena);
+	events_init(&b->events, n + 4 * steps + 8 * n, b->arena);
+}
+
+static void batch_put(struct batch *b, const struct flow *f)
+{
+	const struct run_row row = run_row_of(f);
+
+	launch_batch_run(b->rows, &row);
+	for (size_t i = 0; i < f->file.spec.steps.n; i++) {
+		struct step_row step = f->steps[i];
+		if (f->plan != NULL)
+			step.state = str_c(step_state_names[plan_step_state(f->plan, i)]);
+		launch_batch_step(b->rows, &step);
+	}
+	for (size_t i = 0; i < f->datasets_n; i++)
+		launch_batch_dataset(b->rows, f->dataset_names[i], f->dataset_ids[i]);
+	events_add(&b->events, row.project_id, "run.created", row.id);
+	b->events.actors[b->events.n - 1] = row.actor.p != NULL ? row.actor : STR("");
+	if (f->plan != NULL) {
+		queue_rows_append(&b->queue, plan_queue(f->plan));
+		events_append(&b->events, plan_events(f->plan));
+	}
 }
 
 static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n)
 {
-	(void)arg;
+	const struct launcher *l = arg;
+	struct batch b;
+
+	batch_init(&b, items, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct flow *f = items[i];
+		const struct pipeline_spec *spec = &f->file.spec;
+		if (spec->has_concurrency && spec->concurrency.policy == CONCURRENCY_REFUSE)
+			launch_store_group_refuse(u, f->in->project_id, spec->concurrency.group);
+		batch_put(&b, f);
+	}
+	launch_batch_add(u, b.rows, clock_now(l->app->clock));
+	engine_store_queue(u, &b.queue);
 	for (size_t i = 0; i < n; i++) {
 		struct flow *f = items[i];
-		const struct run_row row = run_row_of(f);
 		const struct pipeline_spec *spec = &f->file.spec;
-
-		run_store_add(u, &row, &f->steps);
-		run_store_add_datasets(
-			u, f->run_id, f->dataset_names, f->dataset_ids, f->datasets_n);
 		if (spec->has_concurrency && spec->concurrency.policy == CONCURRENCY_CANCEL_RUNNING)
-			run_store_group_cancel(u, row.project_id, row.group, f->run_id);
-		event_store_add(u, &(struct event_new){ .project_id = row.project_id,
-					   .type = "run.created",
-					   .subject = f->run_id,
-					   .actor = row.created_by });
-		if (f->plan != NULL)
-			plan_add(u, f->plan, clock_now(f->app->clock));
+			run_store_group_cancel(
+				u, f->in->project_id, spec->concurrency.group, f->run_id);
 		if (f->in->add != NULL)
 			f->in->add(f->in->add_arg, u, f->run_id);
 	}
+	engine_store_events(u, &b.events);
+	arena_drop(b.arena);
 }
 
 static void launcher_done(
@@ -434,6 +486,7 @@ struct launcher *launcher_new(struct app *app)
 {
 	struct launcher *l = mem_new_of(struct launcher);
 
+	l->app = app;
 	l->group = db_group_new(app->loop, app->db,
 		&(struct db_group_conf){ .lane = DB_WRITE,
 			.build = launcher_build,

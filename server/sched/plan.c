@@ -31,12 +31,9 @@ struct plan {
 static void note(
 	struct plan *p, const char *type, struct str subject, struct str parent, struct str data)
 {
-	size_t i = p->events.n++;
-
-	p->events.types[i] = str_c(type);
-	p->events.subjects[i] = subject;
-	p->events.parents[i] = parent;
-	p->events.data[i] = data;
+	events_add(&p->events, p->run->project_id, type, subject);
+	p->events.parents[p->events.n - 1] = parent;
+	p->events.data[p->events.n - 1] = data;
 }
 
 static struct str step_data(struct plan *p, const struct plan_step *s, struct str reason)
@@ -166,6 +163,8 @@ static int queue_step(struct plan *p, size_t i, int64_t not_before, struct err *
 
 	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
 		return -1;
+	p->queue.run_ids[k] = p->run->id;
+	p->queue.project_ids[k] = p->run->project_id;
 	p->queue.step_ids[k] = s->id;
 	p->queue.priorities[k] = spec.placement.priority;
 	p->queue.cpus[k] = spec.resources.cpus;
@@ -393,17 +392,32 @@ void plan_add(struct db_unit *u, const struct plan *p, int64_t now)
 {
 	engine_store_update_steps(u, &p->steps);
 	engine_store_run_started(u, p->run->id, &p->steps);
-	engine_store_queue(u, p->run->id, p->run->project_id, &p->queue);
+	engine_store_queue(u, &p->queue);
 	engine_store_unqueue(u, p->unqueue, p->unqueue_n);
 	engine_store_cancel_attempts(u, p->cancel_attempts, p->cancel_n);
 	engine_store_tracking(u, p->tracking, p->tracking_status, p->tracking_n, now / 1000);
 	if (p->run_changed)
 		engine_store_update_run(u, p->run->id, run_state_names[p->run_state],
 			str_c(p->run_reason), p->run_message.p != NULL ? p->run_message : STR(""));
-	engine_store_events(u, p->run->project_id, &p->events);
+	engine_store_events(u, &p->events);
 }
 
 int plan_run_state(const struct plan *p)
 {
 	return p->run_state;
+}
+
+int plan_step_state(const struct plan *p, size_t i)
+{
+	return p->states[i];
+}
+
+const struct queue_rows *plan_queue(const struct plan *p)
+{
+	return &p->queue;
+}
+
+const struct events *plan_events(const struct plan *p)
+{
+	return &p->events;
 }

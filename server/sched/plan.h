@@ -10,6 +10,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "server/core/dag.h"
+#include "server/store/engine_store.h"
 
 struct db_unit;
 
@@ -42,5 +43,9 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 void plan_add(struct db_unit *u, const struct plan *p, int64_t now);
 /* The state of the run after the plan. */
 int plan_run_state(const struct plan *p);
+/* The parts, for a run that is written in the state that the plan leads to. */
+int plan_step_state(const struct plan *p, size_t i);
+const struct queue_rows *plan_queue(const struct plan *p);
+const struct events *plan_events(const struct plan *p);
 
 #endif

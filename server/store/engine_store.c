@@ -41,24 +41,41 @@ void engine_store_update_steps(struct db_unit *u, const struct step_updates *s)
 
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a)
 {
-	*q = (struct queue_rows){ .step_ids = arena_array_of(a, struct str, room),
-		.pools = arena_array_of(a, struct str, room),
-		.requests = arena_array_of(a, struct str, room),
-		.priorities = arena_array_of(a, int64_t, room),
-		.memory = arena_array_of(a, int64_t, room),
-		.disk = arena_array_of(a, int64_t, room),
-		.gpus = arena_array_of(a, int64_t, room),
-		.not_before = arena_array_of(a, int64_t, room),
-		.deadlines = arena_array_of(a, int64_t, room),
-		.cpus = arena_array_of(a, double, room) };
+	struct str **texts[] = { &q->run_ids, &q->project_ids, &q->step_ids, &q->pools,
+		&q->requests };
+	int64_t **numbers[] = { &q->priorities, &q->memory, &q->disk, &q->gpus, &q->not_before,
+		&q->deadlines };
+
+	*q = (struct queue_rows){ .cpus = arena_array_of(a, double, room) };
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		*texts[i] = arena_array_of(a, struct str, room);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+		*numbers[i] = arena_array_of(a, int64_t, room);
 }
 
-void engine_store_queue(
-	struct db_unit *u, struct str run_id, struct str project_id, const struct queue_rows *q)
+void queue_rows_append(struct queue_rows *q, const struct queue_rows *more)
+{
+	for (size_t i = 0; i < more->n; i++, q->n++) {
+		q->run_ids[q->n] = more->run_ids[i];
+		q->project_ids[q->n] = more->project_ids[i];
+		q->step_ids[q->n] = more->step_ids[i];
+		q->pools[q->n] = more->pools[i];
+		q->requests[q->n] = more->requests[i];
+		q->priorities[q->n] = more->priorities[i];
+		q->memory[q->n] = more->memory[i];
+		q->disk[q->n] = more->disk[i];
+		q->gpus[q->n] = more->gpus[i];
+		q->not_before[q->n] = more->not_before[i];
+		q->deadlines[q->n] = more->deadlines[i];
+		q->cpus[q->n] = more->cpus[i];
+	}
+}
+
+void engine_store_queue(struct db_unit *u, const struct queue_rows *q)
 {
 	if (q->n == 0)
 		return;
-	const struct db_arg args[] = { DB_TEXT(run_id), DB_TEXT(project_id),
+	const struct db_arg args[] = { DB_TEXTS(q->run_ids, q->n), DB_TEXTS(q->project_ids, q->n),
 		DB_TEXTS(q->step_ids, q->n), DB_INTS(q->priorities, q->n), DB_REALS(q->cpus, q->n),
 		DB_INTS(q->memory, q->n), DB_INTS(q->disk, q->n), DB_INTS(q->gpus, q->n),
 		DB_TEXTS(q->pools, q->n), DB_JSONS(q->requests, q->n),
@@ -95,17 +112,43 @@ void engine_store_update_run(
 
 void events_init(struct events *e, size_t room, struct arena *a)
 {
-	*e = (struct events){ .types = arena_array_of(a, struct str, room),
-		.subjects = arena_array_of(a, struct str, room),
-		.parents = arena_array_of(a, struct str, room),
-		.data = arena_array_of(a, struct str, room) };
+	struct str **texts[] = { &e->project_ids, &e->types, &e->subjects, &e->parents, &e->actors,
+		&e->data };
+
+	e->n = 0;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		*texts[i] = arena_array_of(a, struct str, room);
 }
 
-void engine_store_events(struct db_unit *u, struct str project_id, const struct events *e)
+void events_add(struct events *e, struct str project_id, const char *type, struct str subject)
+{
+	size_t i = e->n++;
+
+	e->project_ids[i] = project_id;
+	e->types[i] = str_c(type);
+	e->subjects[i] = subject;
+	e->parents[i] = e->actors[i] = STR("");
+	e->data[i] = STR("{}");
+}
+
+void events_append(struct events *e, const struct events *more)
+{
+	for (size_t i = 0; i < more->n; i++, e->n++) {
+		e->project_ids[e->n] = more->project_ids[i];
+		e->types[e->n] = more->types[i];
+		e->subjects[e->n] = more->subjects[i];
+		e->parents[e->n] = more->parents[i];
+		e->actors[e->n] = more->actors[i];
+		e->data[e->n] = more->data[i];
+	}
+}
+
+void engine_store_events(struct db_unit *u, const struct events *e)
 {
 	if (e->n != 0)
-		db_stmt(u, SQL_ENGINE_EVENTS, DB_TEXT(project_id), DB_TEXTS(e->types, e->n),
-			DB_TEXTS(e->subjects, e->n), DB_TEXTS(e->parents, e->n),
+		db_stmt(u, SQL_ENGINE_EVENTS, DB_TEXTS(e->project_ids, e->n),
+			DB_TEXTS(e->types, e->n), DB_TEXTS(e->subjects, e->n),
+			DB_TEXTS(e->parents, e->n), DB_TEXTS(e->actors, e->n),
 			DB_JSONS(e->data, e->n));
 }
 

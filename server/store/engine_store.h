@@ -23,14 +23,14 @@ void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
 void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s);
 
 struct queue_rows {
-	struct str *step_ids, *pools, *requests;
+	struct str *run_ids, *project_ids, *step_ids, *pools, *requests;
 	int64_t *priorities, *memory, *disk, *gpus, *not_before, *deadlines; /* INT64_MIN: none */
 	double *cpus;
 	size_t n;
 };
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a);
-void engine_store_queue(
-	struct db_unit *u, struct str run_id, struct str project_id, const struct queue_rows *q);
+void queue_rows_append(struct queue_rows *q, const struct queue_rows *more);
+void engine_store_queue(struct db_unit *u, const struct queue_rows *q);
 void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t n);
 void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n);
 void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,
@@ -39,11 +39,13 @@ void engine_store_update_run(
 	struct db_unit *u, struct str id, const char *state, struct str reason, struct str message);
 
 struct events {
-	struct str *types, *subjects, *parents, *data;
+	struct str *project_ids, *types, *subjects, *parents, *actors, *data;
 	size_t n;
 };
 void events_init(struct events *e, size_t room, struct arena *a);
-void engine_store_events(struct db_unit *u, struct str project_id, const struct events *e);
+void events_add(struct events *e, struct str project_id, const char *type, struct str subject);
+void events_append(struct events *e, const struct events *more);
+void engine_store_events(struct db_unit *u, const struct events *e);
 
 void engine_store_group_next(
 	struct db_unit *u, struct str project_id, struct str group); /* rows: id */

@@ -7,11 +7,6 @@ static struct db_arg optional(struct str s)
 	return db_opt(s.n != 0, DB_TEXT(s));
 }
 
-static struct db_arg text(struct str s)
-{
-	return DB_TEXT(s.p != NULL ? s : STR(""));
-}
-
 void run_store_pipeline(struct db_unit *u, struct str project_id, struct str name)
 {
 	db_stmt(u, SQL_PIPELINE_FOR_LAUNCH, DB_TEXT(project_id), DB_TEXT(name));
@@ -26,33 +21,6 @@ void run_store_dataset(struct db_unit *u, struct str project_id, struct str name
 void run_store_model(struct db_unit *u, struct str project_id, struct str name, struct str alias)
 {
 	db_stmt(u, SQL_LAUNCH_MODEL, DB_TEXT(project_id), DB_TEXT(name), DB_TEXT(alias));
-}
-
-void run_store_add(struct db_unit *u, const struct run_row *r, const struct run_steps *s)
-{
-	if (r->group_policy != NULL && strcmp(r->group_policy, "refuse") == 0)
-		db_stmt(u, SQL_RUN_GROUP_REFUSE, DB_TEXT(r->project_id), DB_TEXT(r->group));
-	db_stmt(u, SQL_RUN_EXPERIMENT, DB_TEXT(r->project_id), DB_TEXT(r->pipeline));
-	db_stmt(u, SQL_RUN_EXPERIMENT_LOCATION, DB_TEXT(r->project_id), DB_TEXT(r->pipeline));
-	db_stmt(u, SQL_RUN_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id), optional(r->pipeline_id),
-		DB_TEXT(r->pipeline), DB_JSON(r->spec), DB_JSON(r->inputs), DB_JSON(r->labels),
-		text(r->repository), text(r->commit), DB_TEXTZ(r->trigger),
-		optional(r->trigger_key), optional(r->decision_id), optional(r->group),
-		DB_TEXTZ(r->group_policy), optional(r->created_by), DB_JSON(r->models));
-	db_stmt(u, SQL_STEP_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id), DB_TEXTS(s->ids, s->n),
-		DB_TEXTS(s->names, s->n), DB_JSONS(s->needs, s->n), DB_JSONS(s->specs, s->n),
-		DB_TEXTS(s->tracking_runs, s->n));
-	db_stmt(u, SQL_STEP_TRACKING_INSERT, DB_TEXT(r->id), DB_TEXT(r->project_id),
-		DB_TEXT(r->pipeline), DB_TEXTS(s->tracking_runs, s->n), DB_TEXTS(s->ids, s->n),
-		DB_TEXTS(s->names, s->n), DB_INT(r->now / 1000));
-}
-
-void run_store_add_datasets(struct db_unit *u, struct str run_id, const struct str *names,
-	const struct str *version_ids, size_t n)
-{
-	if (n != 0)
-		db_stmt(u, SQL_RUN_DATASET_INSERT, DB_TEXT(run_id), DB_TEXTS(names, n),
-			DB_TEXTS(version_ids, n));
 }
 
 void run_store_group_cancel(

@@ -1,0 +1,110 @@
+#include "server/store/launch_store.h"
+
+#include "gen/sql.h"
+
+enum { RUN_COLUMNS = 17, STEP_COLUMNS = 9 };
+enum { RUN_ID, RUN_PROJECT, RUN_PIPELINE_ID, RUN_PIPELINE }; /* columns that are needed again */
+enum {
+	STEP_ID,
+	STEP_RUN,
+	STEP_PROJECT,
+	STEP_NAME,
+	STEP_NEEDS,
+	STEP_SPEC,
+	STEP_STATE,
+	STEP_TRACKING,
+	STEP_PIPELINE
+};
+
+struct launch_batch {
+	struct str *run[RUN_COLUMNS], *step[STEP_COLUMNS], *dataset[3];
+	int64_t *positions;
+	size_t runs, steps, datasets;
+};
+
+struct launch_batch *launch_batch_new(struct arena *a, size_t runs, size_t steps, size_t datasets)
+{
+	struct launch_batch *b = arena_new_of(a, struct launch_batch);
+
+	for (size_t i = 0; i < RUN_COLUMNS; i++)
+		b->run[i] = arena_array_of(a, struct str, runs);
+	for (size_t i = 0; i < STEP_COLUMNS; i++)
+		b->step[i] = arena_array_of(a, struct str, steps);
+	for (size_t i = 0; i < 3; i++)
+		b->dataset[i] = arena_array_of(a, struct str, datasets + 1);
+	b->positions = arena_array_of(a, int64_t, steps);
+	return b;
+}
+
+static struct str text(struct str s)
+{
+	return s.p != NULL ? s : STR("");
+}
+
+void launch_batch_run(struct launch_batch *b, const struct run_row *r)
+{
+	const struct str columns[RUN_COLUMNS] = { r->id, r->project_id, r->pipeline_id, r->pipeline,
+		r->state, r->spec, r->inputs, r->labels, r->repository, r->commit, r->trigger,
+		r->trigger_key, r->decision_id, r->group, r->group_policy, r->actor, r->models };
+
+	for (size_t i = 0; i < RUN_COLUMNS; i++)
+		b->run[i][b->runs] = text(columns[i]);
+	b->runs++;
+}
+
+void launch_batch_step(struct launch_batch *b, const struct step_row *s)
+{
+	size_t run = b->runs - 1;
+	const struct str columns[STEP_COLUMNS] = { s->id, b->run[RUN_ID][run],
+		b->run[RUN_PROJECT][run], s->name, s->needs, s->spec, s->state, s->tracking_run,
+		b->run[RUN_PIPELINE][run] };
+
+	for (size_t i = 0; i < STEP_COLUMNS; i++)
+		b->step[i][b->steps] = columns[i];
+	b->positions[b->steps++] = s->position;
+}
+
+void launch_batch_dataset(struct launch_batch *b, struct str name, struct str version_id)
+{
+	b->dataset[0][b->datasets] = b->run[RUN_ID][b->runs - 1];
+	b->dataset[1][b->datasets] = name;
+	b->dataset[2][b->datasets++] = version_id;
+}
+
+static void add_runs(struct db_unit *u, const struct launch_batch *b)
+{
+	struct db_arg args[RUN_COLUMNS];
+
+	for (size_t i = 0; i < RUN_COLUMNS; i++)
+		args[i] = i == 5 || i == 6 || i == 7 || i == 16 ? DB_JSONS(b->run[i], b->runs)
+								: DB_TEXTS(b->run[i], b->runs);
+	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS);
+}
+
+void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now)
+{
+	size_t n = b->steps;
+
+	db_stmt(u, SQL_RUN_EXPERIMENTS, DB_TEXTS(b->run[RUN_PROJECT], b->runs),
+		DB_TEXTS(b->run[RUN_PIPELINE], b->runs));
+	db_stmt(u, SQL_RUN_EXPERIMENT_LOCATIONS, DB_TEXTS(b->run[RUN_PROJECT], b->runs),
+		DB_TEXTS(b->run[RUN_PIPELINE], b->runs));
+	add_runs(u, b);
+	if (b->datasets != 0)
+		db_stmt(u, SQL_RUN_DATASET_INSERT, DB_TEXTS(b->dataset[0], b->datasets),
+			DB_TEXTS(b->dataset[1], b->datasets), DB_TEXTS(b->dataset[2], b->datasets));
+	db_stmt(u, SQL_STEP_INSERT, DB_TEXTS(b->step[STEP_ID], n), DB_TEXTS(b->step[STEP_RUN], n),
+		DB_TEXTS(b->step[STEP_PROJECT], n), DB_TEXTS(b->step[STEP_NAME], n),
+		DB_INTS(b->positions, n), DB_JSONS(b->step[STEP_NEEDS], n),
+		DB_JSONS(b->step[STEP_SPEC], n), DB_TEXTS(b->step[STEP_STATE], n),
+		DB_TEXTS(b->step[STEP_TRACKING], n));
+	db_stmt(u, SQL_STEP_TRACKING_INSERT, DB_TEXTS(b->step[STEP_TRACKING], n),
+		DB_TEXTS(b->step[STEP_ID], n), DB_TEXTS(b->step[STEP_NAME], n),
+		DB_TEXTS(b->step[STEP_PROJECT], n), DB_TEXTS(b->step[STEP_PIPELINE], n),
+		DB_INT(now / 1000));
+}
+
+void launch_store_group_refuse(struct db_unit *u, struct str project_id, struct str group)
+{
+	db_stmt(u, SQL_RUN_GROUP_REFUSE, DB_TEXT(project_id), DB_TEXT(group));
+}
