@@ -2,10 +2,9 @@
  * A load of HTTP/1.1 on one thread: parked workers and submitted runs, for the benchmarks.
  *
  *     bench_load dispatch PORT PROJECT ADMIN_TOKEN WORKERS RATE SECONDS
- *         Enrols WORKERS workers, parks them, submits RATE runs a second and measures from the first
- *         byte of each submission to the last byte of the assignment in a worker's hand.
- *     bench_load submit PORT PROJECT ADMIN_TOKEN CONNECTIONS SECONDS
- *         Submits as fast as the server answers.
+ *         Enrols WORKERS workers, parks them, submits RATE runs a second and measures from the
+ * first byte of each submission to the last byte of the assignment in a worker's hand. bench_load
+ * submit PORT PROJECT ADMIN_TOKEN CONNECTIONS SECONDS Submits as fast as the server answers.
  *
  * Prints one JSON object. Talks to 127.0.0.1 only.
  */
@@ -18,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,10 +28,10 @@ struct conn {
 	char *reply;
 	size_t got;
 	bool busy;
-	long seq;          /* of the submission on its way */
+	long seq; /* of the submission on its way */
 	bool worker;
 	char token[128];
-	char (*held)[40];  /* attempts */
+	char (*held)[40]; /* attempts */
 	long *epochs;
 	int n_held;
 };
@@ -40,6 +40,16 @@ static int port;
 static const char *project, *admin;
 static double started_at[RUNS_MAX], assigned_at[RUNS_MAX];
 static long accepted, refused;
+
+/* Decimal digits at p, as a number. */
+static long number(const char *p)
+{
+	long n = 0;
+
+	for (; *p >= '0' && *p <= '9'; p++)
+		n = n * 10 + (*p - '0');
+	return n;
+}
 
 static void die(const char *what)
 {
@@ -70,11 +80,13 @@ static void conn_open(struct conn *c)
 	c->got = 0;
 }
 
-static void conn_send(struct conn *c, const char *path, const char *token, const char *body, size_t n)
+static void conn_send(
+	struct conn *c, const char *path, const char *token, const char *body, size_t n)
 {
 	static char out[REPLY_MAX];
 	int head = snprintf(out, sizeof out,
-		"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
+		"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "
+		"application/json\r\n"
 		"Content-Length: %zu\r\n\r\n",
 		path, token, n);
 
@@ -103,13 +115,16 @@ static char *conn_read(struct conn *c, int *status)
 	}
 	c->got += (size_t)n;
 	c->reply[c->got] = '\0';
-	char *end = strstr(c->reply, "\r\n\r\n"), *length = strcasestr(c->reply, "\r\ncontent-length:");
+	char *end = strstr(c->reply, "\r\n\r\n"),
+	     *length = strcasestr(c->reply, "\r\ncontent-length:");
 	if (end == NULL)
 		return NULL;
-	size_t body = length != NULL && length < end ? strtoul(length + 17, NULL, 10) : 0;
+	size_t body = length != NULL && length < end
+			      ? (size_t)number(length + 17 + strspn(length + 17, " "))
+			      : 0;
 	if (c->got < (size_t)(end + 4 - c->reply) + body)
 		return NULL;
-	*status = atoi(c->reply + 9);
+	*status = (int)number(c->reply + 9);
 	c->busy = false;
 	return end + 4;
 }
@@ -153,10 +168,12 @@ static void worker_enrol(struct conn *c, int i)
 	char join[128], body[128];
 
 	conn_open(c);
-	if (pick(call(c, "/api/v1/workers/join-tokens", admin, "{}"), "token", join, sizeof join) == NULL)
+	if (pick(call(c, "/api/v1/workers/join-tokens", admin, "{}"), "token", join, sizeof join) ==
+		NULL)
 		exit(1);
 	snprintf(body, sizeof body, "{\"name\":\"bench-%d-%d\"}", getpid(), i);
-	if (pick(call(c, "/api/v1/workers/enroll", join, body), "token", c->token, sizeof c->token) == NULL)
+	if (pick(call(c, "/api/v1/workers/enroll", join, body), "token", c->token,
+		    sizeof c->token) == NULL)
 		exit(1);
 	c->worker = true;
 	c->held = calloc(HELD_MAX, sizeof *c->held);
@@ -167,13 +184,15 @@ static void worker_sync(struct conn *c, bool wait)
 {
 	static char body[REPLY_MAX / 2];
 	size_t n = (size_t)snprintf(body, sizeof body,
-		"{\"boot_id\":\"b\",\"release\":\"bench\",\"runtimes\":[\"process\"],\"cpus\":1000,\"memory\":70368744177664,"
+		"{\"boot_id\":\"b\",\"release\":\"bench\",\"runtimes\":[\"process\"],\"cpus\":1000,"
+		"\"memory\":70368744177664,"
 		"\"disk_free\":1099511627776,\"wait\":%s,\"attempts\":[",
 		wait ? "true" : "false");
 
 	for (int i = 0; i < c->n_held; i++)
 		n += (size_t)snprintf(body + n, sizeof body - n,
-			"%s{\"id\":\"%s\",\"epoch\":%ld,\"state\":\"preparing\"}", i > 0 ? "," : "", c->held[i], c->epochs[i]);
+			"%s{\"id\":\"%s\",\"epoch\":%ld,\"state\":\"preparing\"}", i > 0 ? "," : "",
+			c->held[i], c->epochs[i]);
 	n += (size_t)snprintf(body + n, sizeof body - n, "]}");
 	conn_send(c, "/api/v1/workers/self/sync", c->token, body, n);
 }
@@ -186,9 +205,9 @@ static void worker_took(struct conn *c, char *reply)
 	while ((p = strstr(p, "\"attempt\":\"")) != NULL && c->n_held < HELD_MAX) {
 		char *epoch = strstr(p, "\"epoch\":"), *env = strstr(p, "\"env\":{\"T\":\"");
 		pick(p, "attempt", c->held[c->n_held], 40);
-		c->epochs[c->n_held++] = epoch != NULL ? atol(epoch + 8) : 0;
+		c->epochs[c->n_held++] = epoch != NULL ? number(epoch + 8) : 0;
 		if (env != NULL)
-			assigned_at[atol(env + 12) % RUNS_MAX] = t;
+			assigned_at[number(env + 12) % RUNS_MAX] = t;
 		p += 11;
 	}
 }
@@ -199,8 +218,10 @@ static void submit(struct conn *c, long seq)
 {
 	static char body[1024], path[256];
 	int n = snprintf(body, sizeof body,
-		"{\"source\":\"apiVersion: tidemill/v1\\nkind: Pipeline\\nmetadata: {name: bench}\\nspec:\\n  steps:\\n"
-		"    a: {run: ['true'], resources: {cpus: 0.01, memory: 4MiB}, env: {T: '%ld'}}\\n\"}",
+		"{\"source\":\"apiVersion: tidemill/v1\\nkind: Pipeline\\nmetadata: {name: "
+		"bench}\\nspec:\\n  steps:\\n"
+		"    a: {run: ['true'], resources: {cpus: 0.01, memory: 4MiB}, env: {T: "
+		"'%ld'}}\\n\"}",
 		seq);
 
 	snprintf(path, sizeof path, "/api/v1/projects/%s/runs", project);
@@ -238,11 +259,11 @@ static void report(long sent, double seconds)
 		if (assigned_at[i] != 0)
 			ms[n++] = (assigned_at[i] - started_at[i]) * 1e3;
 	qsort(ms, (size_t)n, sizeof *ms, by_value);
-	printf("{\"sent\":%ld,\"accepted\":%ld,\"refused\":%ld,\"assigned\":%ld,\"per_s\":%.1f", sent, accepted, refused, n,
-		(double)accepted / seconds);
+	printf("{\"sent\":%ld,\"accepted\":%ld,\"refused\":%ld,\"assigned\":%ld,\"per_s\":%.1f",
+		sent, accepted, refused, n, (double)accepted / seconds);
 	if (n > 0)
-		printf(",\"p50_ms\":%.3f,\"p90_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f", ms[n / 2], ms[n * 9 / 10],
-			ms[n * 99 / 100], ms[n - 1]);
+		printf(",\"p50_ms\":%.3f,\"p90_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f",
+			ms[n / 2], ms[n * 9 / 10], ms[n * 99 / 100], ms[n - 1]);
 	printf("}\n");
 	free(ms);
 }
@@ -258,7 +279,8 @@ static void turn(int ep, int wait_ms)
 		int fd = c->fd, status;
 		char *body = conn_read(c, &status);
 		if (c->fd != fd)
-			epoll_ctl(ep, EPOLL_CTL_ADD, c->fd, &(struct epoll_event){ .events = EPOLLIN, .data.ptr = c });
+			epoll_ctl(ep, EPOLL_CTL_ADD, c->fd,
+				&(struct epoll_event){ .events = EPOLLIN, .data.ptr = c });
 		if (body != NULL)
 			on_reply(c, status, body);
 	}
@@ -266,7 +288,8 @@ static void turn(int ep, int wait_ms)
 
 static void watch(int ep, struct conn *c)
 {
-	epoll_ctl(ep, EPOLL_CTL_ADD, c->fd, &(struct epoll_event){ .events = EPOLLIN, .data.ptr = c });
+	epoll_ctl(ep, EPOLL_CTL_ADD, c->fd,
+		&(struct epoll_event){ .events = EPOLLIN, .data.ptr = c });
 }
 
 static struct conn *idle(struct conn *list, int n)
@@ -339,12 +362,13 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void)setrlimit(RLIMIT_NOFILE, &files);
-	port = atoi(argv[2]);
+	port = (int)number(argv[2]);
 	project = argv[3];
 	admin = argv[4];
 	if (strcmp(argv[1], "dispatch") == 0 && argc == 8)
-		run_dispatch(atoi(argv[5]), atof(argv[6]), atof(argv[7]));
+		run_dispatch(
+			(int)number(argv[5]), (double)number(argv[6]), (double)number(argv[7]));
 	else
-		run_submit(atoi(argv[5]), atof(argv[6]));
+		run_submit((int)number(argv[5]), (double)number(argv[6]));
 	return 0;
 }
