@@ -186,6 +186,30 @@ async function everyPage(page, s, decision) {
   }
 }
 
+/** Only where the run is ours to end. */
+async function cancel(page, s) {
+  step = 'cancel';
+  await page.goto(`${base}/runs/${s.run}?tab=logs`);
+  await page.locator('.log-bar .live.on').waitFor({ timeout: WAIT });
+  await page.getByRole('button', { name: 'Cancel run' }).click();
+  await page.getByRole('button', { name: 'Let it run' }).click();
+  check((await page.locator('h1 .s-running').count()) === 1, 'a run goes on when one thinks better of it');
+  await page.getByRole('button', { name: 'Cancel run' }).click();
+  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  await page.locator('h1 .s-cancelled').waitFor({ timeout: WAIT });
+  await page.locator('.log-bar .live').waitFor({ state: 'detached', timeout: WAIT });
+  check(true, 'a cancelled run says so, and its log ends');
+}
+
+async function logOut(page, path) {
+  step = 'logout';
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.locator('input[name=token]').waitFor({ timeout: WAIT });
+  await page.goto(base + path);
+  await page.locator('input[name=token]').waitFor({ timeout: WAIT });
+  check(true, 'after the logout nothing is shown without a login');
+}
+
 mkdirSync(SHOTS, { recursive: true });
 const profile = mkdtempSync(join(tmpdir(), 'tidemill-e2e-'));
 const browser = await chromium.launchPersistentContext(profile, {
@@ -210,6 +234,8 @@ try {
   await charts(page);
   const decision = await decisions(page, s);
   await everyPage(page, s, decision);
+  if (fake || process.env.CANCEL) await cancel(page, s);
+  await logOut(page, decision);
 } catch (e) {
   fail(e.stack ?? String(e));
 } finally {

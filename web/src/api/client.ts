@@ -69,7 +69,7 @@ export interface RequestOptions {
 async function send(path: string, o: RequestOptions): Promise<Response> {
   const method = o.method ?? 'GET';
   const headers: Record<string, string> = { ...o.headers };
-  if (method !== 'GET') headers['X-CSRF'] = sessionStorage.getItem(CSRF) || (await askSiblings());
+  if (method !== 'GET' && self.value) headers['X-CSRF'] = sessionStorage.getItem(CSRF) || (await askSiblings());
   if (o.body !== undefined) headers['Content-Type'] = 'application/json';
   try {
     return await fetch(path, {

@@ -11,8 +11,8 @@ let project = '';
 let last = 0;
 let stop: (() => void) | null = null;
 
-/** Whether changes arrive by themselves. */
-export const live = signal(false);
+/** Whether changes arrive by themselves; `off` when the server refuses to tell. */
+export const live = signal<'on' | 'connecting' | 'off'>('connecting');
 
 function heard(data: string) {
   let e: ServerEvent;
@@ -32,15 +32,15 @@ function start() {
   stop = stream({
     url: () => (last ? `${path}?from=${last}` : path),
     onMessage: (m) => heard(m.data),
-    onState: (up) => (live.value = up),
-    onRefused: () => (live.value = false),
+    onState: (up) => (live.value = up ? 'on' : 'connecting'),
+    onRefused: () => (live.value = 'off'),
   });
 }
 
 function end() {
   stop?.();
   stop = null;
-  live.value = false;
+  live.value = 'connecting';
 }
 
 document.addEventListener('visibilitychange', () => {

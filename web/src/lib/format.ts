@@ -21,8 +21,8 @@ export function number(v: Real | null | undefined): string {
   if (typeof v === 'string' || Number.isNaN(v)) return 'NaN';
   if (v === 0) return '0';
   const size = Math.abs(v);
+  if (Number.isInteger(v) && size < 1e12) return signed(count(v));
   if (size >= 1e7 || size < 1e-4) return signed(v.toExponential(2).replace('e+', 'e'));
-  if (Number.isInteger(v)) return signed(count(v));
   const digits = Math.max(0, 3 - Math.floor(Math.log10(size)));
   return signed(v.toFixed(Math.min(digits, 6)).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, ''));
 }
@@ -117,5 +117,8 @@ export function span(start: Time, end: Time): string {
 }
 
 export const shortHash = (h: string | undefined) => (h ? h.slice(0, 10) : '–');
+
+/** Runs of a registered pipeline are counted; a file that was submitted by itself has no count. */
+export const runCount = (number: number) => (number > 0 ? `#${number}` : '');
 
 export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,18 +1,18 @@
 // The table of features by windows: what the server sends, and the colour of a cell. A cell's colour is its value in
-// units of the monitor's alert threshold, in five steps; values at or above the threshold also carry a mark, since
-// colour alone must not tell.
+// units of the feature's threshold, in five steps; what has drifted also carries a mark, since colour alone must not
+// tell.
 import type { Json, JsonObject, Real } from '../api/types';
 
 export interface HeatCell {
+  /** Absent: there was no data, or too little. */
   value: number | undefined;
-  /** "ok", "insufficient", "no_data", …; decides between a pattern and a blank. */
-  status: string;
-  threshold: number | undefined;
   drifted: boolean;
 }
 
 export interface HeatRow {
   name: string;
+  /** What the feature is held against; absent: the monitor's own threshold. */
+  threshold: number | undefined;
   cells: HeatCell[];
 }
 
@@ -41,29 +41,19 @@ export function real(j: Json | Real | undefined): number | undefined {
   return undefined;
 }
 
-/** A value alone, null where there is none, or an object that says more about it. */
-function cell(j: Json | undefined): HeatCell {
-  const o = object(j);
-  const value = real(typeof j === 'object' ? o.value : j);
-  return {
-    value,
-    status: typeof o.status === 'string' ? o.status : value === undefined ? 'no_data' : 'ok',
-    threshold: real(o.threshold),
-    drifted: o.drifted === true,
-  };
-}
-
-/** Reads the reply, oldest window first whatever order it came in. */
+/** {windows: [{id, …}], features: [{name, threshold, values: […], drifted: […]}]}, oldest window first. */
 export function parseHeat(reply: Json): Heat {
   const o = object(reply);
-  const windows = array(o.windows).map((w) => (typeof w === 'string' ? { id: w, start: '' } : { id: String(object(w).id ?? ''), start: String(object(w).start ?? '') }));
-  const order = windows.map((_, i) => i);
-  if (windows.every((w) => w.start)) order.sort((a, b) => (windows[a]!.start < windows[b]!.start ? -1 : 1));
+  const windows = array(o.windows).map((w) => String(object(w).id ?? ''));
   return {
-    windows: order.map((i) => windows[i]!.id),
+    windows,
     rows: array(o.features).map((f) => {
-      const values = array(object(f).values);
-      return { name: String(object(f).name ?? ''), cells: order.map((i) => cell(values[i])) };
+      const { name, threshold, values, drifted } = object(f);
+      return {
+        name: String(name ?? ''),
+        threshold: real(threshold),
+        cells: windows.map((_, i) => ({ value: real(array(values)[i]), drifted: array(drifted)[i] === true })),
+      };
     }),
   };
 }

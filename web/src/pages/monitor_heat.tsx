@@ -24,12 +24,23 @@ const brief = (v: number) => (Number.isFinite(v) && v < 100 ? v.toFixed(v < 10 ?
 
 const SIGNS: Record<string, string> = { retrain: '⟳', rollback: '↶', alert: '▲', warn: '△', block: '⊘' };
 
-function Cell({ cell, alert, label, href, current }: { cell: HeatCell; alert: number; label: string; href: string; current: boolean }) {
+interface CellProps {
+  cell: HeatCell;
+  threshold: number;
+  window: Window | undefined;
+  feature: string;
+  href: string;
+  current: boolean;
+}
+
+function Cell({ cell, threshold, window, feature, href, current }: CellProps) {
+  const label = `${feature}, ${window ? span(window.start, window.end) : ''}`;
+  const few = window?.severity === 'insufficient';
   if (cell.value === undefined)
-    return <td class={`cell ${cell.status === 'no_data' ? '' : 'few'} ${current ? 'at' : ''}`} title={`${label}: ${cell.status.replace(/_/g, ' ')}`} />;
-  const step = heatStep(cell.value, cell.threshold ?? alert);
+    return <td class={`cell ${few ? 'few' : ''} ${current ? 'at' : ''}`} title={`${label}: ${few ? 'too few rows' : 'no data'}`} />;
+  const step = heatStep(cell.value, threshold);
   return (
-    <td class={`cell h${step} ${current ? 'at' : ''}`} title={`${label}: ${number(cell.value)}, threshold ${number(cell.threshold ?? alert)}${cell.drifted ? ', drifted' : ''}`}>
+    <td class={`cell h${step} ${current ? 'at' : ''}`} title={`${label}: ${number(cell.value)}, threshold ${number(threshold)}${cell.drifted ? ', drifted' : ''}`}>
       <a href={href} tabIndex={-1}>
         {brief(cell.value)}
         {cell.drifted && <span class="drifted" aria-label="drifted">●</span>}
@@ -92,7 +103,6 @@ function Summary({ project, monitor, windows, decisions }: Omit<TableProps, 'row
 function Table(p: TableProps) {
   const { url, query } = useLocation();
   const alert = real(inside(specOf(p.monitor), 'tests', 'alert')) ?? ALERT;
-  const name = (w: Window | undefined) => (w ? span(w.start, w.end) : '');
   // What one looks for is the window that was chosen, else the newest, which stands at the right.
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -111,7 +121,7 @@ function Table(p: TableProps) {
             <th scope="col" class="corner">Window</th>
             {p.windows.map((w) => (
               <th scope="col" class={w && w.id === query.window ? 'at' : ''}>
-                {w ? <a href={withQuery(url, { window: w.id, feature: undefined })}>{name(w)}</a> : ''}
+                {w ? <a href={withQuery(url, { window: w.id, feature: undefined })}>{span(w.start, w.end)}</a> : ''}
               </th>
             ))}
           </tr>
@@ -125,7 +135,7 @@ function Table(p: TableProps) {
               </th>
               {r.cells.map((c, i) => {
                 const w = p.windows[i];
-                return <Cell cell={c} alert={alert} label={`${r.name}, ${name(w)}`} href={withQuery(url, { window: w?.id, feature: r.name })} current={!!w && w.id === query.window} />;
+                return <Cell cell={c} threshold={r.threshold ?? alert} window={w} feature={r.name} href={withQuery(url, { window: w?.id, feature: r.name })} current={!!w && w.id === query.window} />;
               })}
             </tr>
           ))}

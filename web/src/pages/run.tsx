@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { request } from '../api/client';
 import { useList, useResource } from '../api/resource';
 import type { Run, ServerEvent, Step } from '../api/types';
-import { shortHash } from '../lib/format';
+import { runCount, shortHash } from '../lib/format';
 import { api, choice, paths, versionPath, withQuery } from '../lib/url';
 import { project, setProject } from '../project';
 import { Confirm } from '../ui/dialog';
@@ -51,7 +51,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
       crumbs={[{ text: 'Runs', href: paths.runs(run.project) }, { text: run.pipeline, href: withQuery(paths.runs(run.project), { pipeline: run.pipeline }) }]}
       title={
         <>
-          {run.pipeline} <span class="num">#{run.number}</span> <State of={run.state} />
+          {run.pipeline} <span class="num">{runCount(run.number)}</span> <State of={run.state} />
         </>
       }
       after={
@@ -173,7 +173,7 @@ export function RunPage() {
   }, [owner]);
   useEffect(() => setEvery(active ? BACKSTOP_MS : undefined), [active]);
   useEffect(() => {
-    if (run.data) document.title = `${run.data.pipeline} #${run.data.number} · ${run.data.state} · Tidemill`;
+    if (run.data) document.title = `${run.data.pipeline} ${runCount(run.data.number)} · ${run.data.state} · Tidemill`;
     return () => {
       document.title = 'Tidemill';
     };
@@ -190,7 +190,7 @@ export function RunPage() {
           <Head run={r} onCancel={() => setAsking(true)} />
           <Load of={steps}>{(s) => <Body run={r} steps={s} />}</Load>
           {asking && (
-            <Confirm title={`Cancel ${r.pipeline} #${r.number}?`} verb="Cancel the run" keep="Let it run" run={cancel} onClose={() => setAsking(false)}>
+            <Confirm title={`Cancel ${r.pipeline} ${runCount(r.number)}?`} verb="Cancel the run" keep="Let it run" run={cancel} onClose={() => setAsking(false)}>
               Its steps are stopped and end as cancelled. What they have logged so far stays; no model is registered.
             </Confirm>
           )}

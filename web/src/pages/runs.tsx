@@ -1,7 +1,7 @@
 import { useRoute } from 'preact-iso';
 import { about, useList } from '../api/resource';
 import { type Pipeline, RUN_STATES, type Run } from '../api/types';
-import { plural, shortHash } from '../lib/format';
+import { plural, runCount, shortHash } from '../lib/format';
 import { api, paths, versionPath } from '../lib/url';
 import { Empty, Load, More, PageHead, State, Time, Took, ZoneNote, useQuery } from '../ui/parts';
 
@@ -27,7 +27,7 @@ const Row = ({ run }: { run: Run }) => (
     </td>
     <td>
       <a class="strong" data-row href={paths.run(run.id)}>
-        {run.pipeline} <span class="num">#{run.number}</span>
+        {run.pipeline} <span class="num">{runCount(run.number)}</span>
       </a>
       {run.message && run.state !== 'succeeded' && <div class="sub clip" title={run.message}>{run.message}</div>}
     </td>

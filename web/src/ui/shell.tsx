@@ -30,6 +30,8 @@ const PLACES: Place[] = [
   { id: 'workers', title: 'Workers', icon: 'workers', key: 'g w', href: () => '/workers' },
 ];
 
+const LIVE_WORDS = { on: 'Live', connecting: 'Connecting…', off: 'Not live' };
+
 function placeOf(path: string): string {
   if (path.startsWith('/runs/')) return 'runs';
   if (path.includes('/decisions/')) return 'monitors';
@@ -156,9 +158,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
           ))}
         </nav>
         <div class="side-foot">
-          <p class={`live ${live.value ? 'on' : ''}`} role="status">
+          <p class={`live ${live.value}`} role="status">
             <span class="dot" aria-hidden="true" />
-            {live.value ? 'Live' : 'Connecting…'}
+            {LIVE_WORDS[live.value]}
           </p>
           <button type="button" class="ghost" onClick={() => setOpen('settings')}>
             <Icon name="gear" /> Settings

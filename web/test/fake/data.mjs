@@ -48,9 +48,9 @@ const decision = (i, cause, action, fired, more = {}) => ({
   window_start: quarters[i].start, window_end: quarters[i].end, revision: 1, cause, action, fired,
   reason: REASONS[i] ?? `${ratioText(i)}: all is well.`, outcome: {}, created_at: at(i * 2),
   inputs: {
-    rows: drift.rows[i], labelled: drift.rows[i], score: Number((MAE[i] / level(i)).toFixed(3)), limit: 1.5, performance: MAE[i],
-    champion: level(i), hot: fired ? 2 : 0, k: 2, n: 3,
-    history: [i - 2, i - 1, i].filter((n) => n >= 0).map((n) => ({ window: quarters[n].start, mae: MAE[n], times_champion: Number((MAE[n] / level(n)).toFixed(3)), hot: MAE[n] / level(n) > 1.5 })),
+    window: { start: quarters[i].start, end: quarters[i].end, rows: drift.rows[i], labelled: drift.rows[i] }, model_version: `ridership/${i > RETRAINED ? 2 : 1}`,
+    verdict: MAE[i] > 1.5 * level(i) ? 'hot' : 'calm', score: Number((MAE[i] / level(i)).toFixed(3)), limit: 1.5, hot: fired ? 2 : 0, k: 2, n: 3, before: 'warn', after: 'alert',
+    metric: 'mae', value: MAE[i], champion: level(i), min_samples: 60, cooldown: 0, refused: 0, open_retraining: false,
   },
   ...more,
 });
@@ -62,7 +62,7 @@ export const decisions = quarters.map((_, i) => {
   if (i === 16)
     return decision(i, 'performance', 'retrain', true, {
       run_id: 'run_2', run_state: 'succeeded', model_version: 'ridership/2', verdict: 'promoted',
-      outcome: { helped: true, summary: 'The error fell from 3.24 to 1.94 in the first window after the promotion.', windows: [17, 18, 19].map((n) => ({ window: quarters[n].start, mae: MAE[n], before: 3.24 })) },
+      outcome: { before: 3.24, after: 1.989, windows: 15, metric: 'mae' },
     });
   if (i === 15) return decision(i, 'performance', 'warn', true);
   return decision(i, 'performance', 'record', false);
@@ -86,11 +86,9 @@ export const heatReply = (metric) => ({
   windows: quarters.map((q) => ({ id: q.id, start: q.start, end: q.end })),
   features: features.map((name) => ({
     name,
-    values: drift.values[name].map((v, i) => {
-      if (name === 'temp' && i < 2) return { value: null, status: 'insufficient' };
-      const value = metric === 'psi' ? v : Number((v / 2 + 0.02).toFixed(4));
-      return { value, status: 'ok', threshold: 0.2, drifted: value >= 0.2 };
-    }),
+    threshold: 0.2,
+    values: drift.values[name].map((v, i) => (name === 'temp' && i < 2 ? null : metric === 'psi' ? v : Number((v / 2 + 0.02).toFixed(4)))),
+    drifted: drift.values[name].map((v) => v >= 0.2),
   })),
 });
 

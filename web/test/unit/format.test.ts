@@ -7,6 +7,8 @@ test('numbers keep four digits and say what is not one', () => {
   expect(number(0.00001)).toBe('1.00e-5');
   expect(number(12345678.5)).toBe('1.23e7');
   expect(number(1234)).toBe('1\u202f234');
+  expect(number(1073741824)).toBe('1\u202f073\u202f741\u202f824');
+  expect(number(1e15)).toBe('1.00e15');
   expect(number(1.5)).toBe('1.5');
   expect(number(2.0001)).toBe('2');
   expect(number(-0.5)).toBe('−0.5');

@@ -9,27 +9,31 @@ test('five steps around the threshold', () => {
   expect(heatStep(0.1, 0)).toBe(4);
 });
 
-test('cells are numbers, nothing, or objects that say more; windows are turned to the order of time', () => {
+test('values and marks stand by window; what is missing is no value', () => {
   const h = parseHeat({
-    windows: [
-      { id: 'b', start: '2004-04-01T00:00:00Z' },
-      { id: 'a', start: '2004-01-01T00:00:00Z' },
+    windows: [{ id: 'a', start: '2004-01-01T00:00:00Z' }, { id: 'b' }, { id: 'c' }],
+    features: [
+      { name: 'temp', threshold: 0.2, values: [null, 0.3, 'Infinity'], drifted: [false, true, true] },
+      { name: 'dew', threshold: null, values: [0.1] },
     ],
-    features: [{ name: 'temp', values: [0.3, { value: null, status: 'insufficient' }] }, { name: 'dew', values: [{ value: 'Infinity', drifted: true, threshold: 0.1 }] }],
   });
-  expect(h.windows).toEqual(['a', 'b']);
-  expect(h.rows[0]?.cells).toEqual([
-    { value: undefined, status: 'insufficient', threshold: undefined, drifted: false },
-    { value: 0.3, status: 'ok', threshold: undefined, drifted: false },
-  ]);
-  expect(h.rows[1]?.cells[0]?.status).toBe('no_data');
-  expect(h.rows[1]?.cells[1]).toEqual({ value: Infinity, status: 'ok', threshold: 0.1, drifted: true });
-  expect(parseHeat({ windows: ['w1', 'w2'], features: [] }).windows).toEqual(['w1', 'w2']);
+  expect(h.windows).toEqual(['a', 'b', 'c']);
+  expect(h.rows[0]).toEqual({
+    name: 'temp',
+    threshold: 0.2,
+    cells: [
+      { value: undefined, drifted: false },
+      { value: 0.3, drifted: true },
+      { value: Infinity, drifted: true },
+    ],
+  });
+  expect(h.rows[1]?.threshold).toBeUndefined();
+  expect(h.rows[1]?.cells.map((c) => c.value)).toEqual([0.1, undefined, undefined]);
   expect(parseHeat(null)).toEqual({ windows: [], rows: [] });
 });
 
 test('rows by their newest value, or by name', () => {
-  const row = (name: string, ...values: (number | undefined)[]) => ({ name, cells: values.map((value) => ({ value, status: 'ok', threshold: undefined, drifted: false })) });
+  const row = (name: string, ...values: (number | undefined)[]) => ({ name, threshold: 0.2, cells: values.map((value) => ({ value, drifted: false })) });
   const rows = [row('a', 1, 0.1), row('b', 0, 0.5), row('c', 9, undefined), row('d', undefined)];
   expect(sortRows(rows, 'latest').map((r) => r.name)).toEqual(['c', 'b', 'a', 'd']);
   expect(sortRows(rows, 'name').map((r) => r.name)).toEqual(['a', 'b', 'c', 'd']);
