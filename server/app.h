@@ -19,6 +19,7 @@ struct app {
 	struct blobs *blobs; /* blob/blob.h */
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
 	struct launcher *launcher; /* sched/launch.h */
+	struct reporter *reporter; /* rest/sync.h */
 	struct progress *progress; /* sched/progress.h */
 	struct logs *logs; /* rest/logs.h: ingest and followers */
 	struct access *access; /* rest/access.h: open streams of callers */

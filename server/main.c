@@ -23,6 +23,7 @@
 #include "server/rest/logs.h"
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
+#include "server/rest/sync.h"
 #include "server/sched/blob_gc.h"
 #include "server/sched/fleet.h"
 #include "server/sched/hub.h"
@@ -266,6 +267,7 @@ static int server_open(struct server *s, struct err *e)
 	app->progress = progress_new(app);
 	app->windows = windows_new(app);
 	app->fleet = fleet_new(app);
+	app->reporter = reporter_new(app);
 	app->sched = sched_new(app);
 	app->triggers = triggers_new(app);
 	return open_listener(s, e);
@@ -293,6 +295,7 @@ static void server_close(struct server *s)
 	windows_free(app->windows);
 	app->windows = NULL;
 	launcher_free(app->launcher);
+	reporter_free(app->reporter);
 	hub_free(app->hub);
 	app->hub = NULL;
 	if (app->loop != NULL) {

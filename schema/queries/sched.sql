@@ -65,7 +65,7 @@ WITH lead AS (
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
 	SELECT m.project_id, 'step.assigned', m.step_id, m.run_id,
-		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.id) FROM made m
+		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.id, 'server', $1::text) FROM made m
 )
 SELECT step_id, id AS attempt_id, worker_id FROM made;
 

@@ -82,13 +82,14 @@ UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741
 
 -- ---- sync ----
 
--- States only move forward, and only for the holder of the epoch. A success must have its log complete.
+-- Reports of many workers at once; ord tells whose each is. States only move forward, and only for the holder of the
+-- epoch. A success must have its log complete.
 -- name: sync_report :many
--- params: worker_id text, ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[]
+-- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[]
 WITH r AS (
-	SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-		$10::timestamptz[], $11::timestamptz[], $12::jsonb[])
-		AS x(id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence)
+	SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+		$9::bigint[], $10::bigint[], $11::timestamptz[], $12::timestamptz[], $13::jsonb[])
+		AS x(ord, worker_id, id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence)
 ), rank (state, n) AS (
 	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
 ), changed AS (
@@ -96,16 +97,17 @@ WITH r AS (
 		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
 		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END
 	FROM r JOIN rank n ON n.state = r.state
-	WHERE a.id = r.id AND a.worker_id = $1 AND a.epoch = r.epoch AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
+	WHERE a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
+		AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
 		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state)
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
-	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, n.n
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.worker_id, n.n, r.ord
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
 	SELECT project_id, CASE WHEN n = 4 THEN 'attempt.ended' ELSE 'attempt.' || state END, id, step_id,
-		jsonb_build_object('worker_id', $1, 'state', state) FROM changed
+		jsonb_build_object('worker_id', worker_id, 'state', state) FROM changed
 )
-SELECT id, run_id, state FROM changed;
+SELECT ord, id, run_id, state FROM changed;
 
 -- What the server knows of attempts that the worker has named.
 -- name: sync_known :many
@@ -113,10 +115,11 @@ SELECT id, run_id, state FROM changed;
 SELECT a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling
 FROM attempt a WHERE a.id = ANY ($2);
 
+-- Unheard: cancelled before the worker was told.
 -- name: sync_open :many
 -- params: worker_id text
-SELECT a.id FROM attempt a WHERE a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-	AND NOT (a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered);
+SELECT a.id, a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard FROM attempt a
+WHERE a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
 -- name: sync_delivered :exec
 -- params: ids text[]

@@ -1,10 +1,13 @@
 /*
- * The workers' exchange. One request goes: store what the worker reports (sync_report) → compare
- * what it has with what it should have (sync_compare → sync_on_compared) → answer the difference,
- * with the details of new attempts (sync_on_details), or park until something changes and compare
- * again. Every part may be repeated without harm.
+ * The workers' exchange. One request goes: store what the worker reports, with others in one commit
+ * (sync_report → sync_on_reported) → compare what it has with what it should have (sync_compare →
+ * sync_on_compared) → answer the difference, with the details of new attempts (sync_on_details), or
+ * park until something changes and compare again. Every part may be repeated without harm.
  */
+#include "server/rest/sync.h"
 #include "api/run.h"
+#include "lib/base/mem.h"
+#include "lib/db/group.h"
 #include "lib/json/json_read.h"
 #include "server/rest/handlers.h"
 #include "server/sched/fleet.h"
@@ -13,10 +16,17 @@
 #include "server/store/credential.h"
 #include "server/store/worker_store.h"
 
-enum { PARK_MS = 25000 };
+enum { PARK_MS = 25000, REPORT_BYTES = 512, REPORT_ARENA = 32 << 20 };
+
+struct reporter {
+	struct db_group *group;
+};
 
 struct sync {
+	struct call *call;
 	const struct sync_request *in;
+	uint64_t inventory;
+	size_t news; /* attempts whose state is not stored yet */
 	struct str *ids; /* of the attempts that the worker has named */
 	struct fleet_wait *wait;
 	int64_t deadline; /* loop time: until then the request may be parked */
@@ -26,44 +36,164 @@ struct sync {
 	bool left; /* the client has gone */
 };
 
-static void sync_on_reported(struct call *c, const struct db_rows *rows);
+static void sync_report(struct call *c);
+static void sync_on_reported(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 static void sync_compare(struct call *c);
 static void sync_on_compared(struct call *c, const struct db_rows *rows);
 static void sync_on_details(struct call *c, const struct db_rows *rows);
 static void sync_on_woken(void *arg);
 static void sync_on_left(void *arg);
 
+static void inventory_on_stored(struct call *c, const struct db_rows *rows)
+{
+	const struct sync *s = c->state;
+
+	(void)rows;
+	fleet_note_inventory(c->app->fleet, c->who.worker_id, s->inventory);
+	sync_report(c);
+}
+
+/* Everything of the request that is inventory: the text up to its attempts says it well enough. */
+static uint64_t inventory_hash(const struct call *c, const struct sync_request *in)
+{
+	uint64_t h = str_hash(in->boot_id, (uint64_t)in->memory ^ (uint64_t)(in->disk_free >> 30));
+
+	h = str_hash(in->release, h ^ (uint64_t)(in->cpus * 1000));
+	for (size_t i = 0; i < in->runtimes.n; i++)
+		h = str_hash(*list_at(&in->runtimes, struct str, i), h);
+	for (size_t i = 0; i < in->warnings.n; i++)
+		h = str_hash(*list_at(&in->warnings, struct str, i), h);
+	for (size_t i = 0; i < in->devices.n; i++) {
+		const struct device *d = list_at(&in->devices, struct device, i);
+		h = str_hash(d->uuid, str_hash(d->health, str_hash(d->model, h)));
+	}
+	(void)c;
+	return h | 1;
+}
+
 static void worker_sync(struct call *c)
 {
 	struct sync *s = arena_new_of(c->arena, struct sync);
 	const struct sync_request *in = c->in;
 
-	*s = (struct sync){ .in = in,
-		.ids = arena_array_of(c->arena, struct str, in->attempts.n + 1) };
+	*s = (struct sync){
+		.call = c, .in = in, .ids = arena_array_of(c->arena, struct str, in->attempts.n + 1)
+	};
 	c->state = s;
 	for (size_t i = 0; i < in->attempts.n; i++)
 		s->ids[i] = list_at(&in->attempts, struct sync_attempt, i)->id;
 	s->deadline = clock_elapsed(c->app->clock) + PARK_MS * 1000;
+	s->inventory = inventory_hash(c, in);
 	fleet_seen(c->app->fleet, c->who.worker_id);
+	if (fleet_knows_inventory(c->app->fleet, c->who.worker_id, s->inventory)) {
+		sync_report(c);
+		return;
+	}
 	struct db_unit *u = call_unit(c);
-	worker_store_report(u, c->who.worker_id, in->attempts.items, in->attempts.n, c->arena);
-	worker_store_cancel_unheard(u, c->who.worker_id, s->ids, in->attempts.n);
 	worker_store_inventory(u, c->who.worker_id, in);
-	call_send(c, u, DB_WRITE, sync_on_reported);
+	call_send(c, u, DB_WRITE, inventory_on_stored);
 }
 
-static void carry_on(struct call *c, const struct db_rows *rows)
+/* ---- reports ---- */
+
+static bool is_news(const struct call *c, const struct sync_attempt *a)
 {
+	return !fleet_knows_state(c->app->fleet, a->id, a->state);
+}
+
+static void sync_report(struct call *c)
+{
+	struct sync *s = c->state;
+	struct err e;
+
+	for (size_t i = 0; i < s->in->attempts.n; i++)
+		s->news += is_news(c, list_at(&s->in->attempts, struct sync_attempt, i));
+	if (s->news == 0)
+		sync_compare(c);
+	else if (db_group_add(c->app->reporter->group, s, s->news * REPORT_BYTES, &e) < 0)
+		call_fail(c, &e);
+}
+
+static void reporter_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	struct arena *a = arena_new(REPORT_ARENA);
+	size_t room = 1;
+
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		room += ((struct sync *)items[i])->news;
+	struct reports *r = reports_new(a, room);
+	for (size_t i = 0; i < n; i++) {
+		const struct sync *s = items[i];
+		for (size_t k = 0, left = s->news; k < s->in->attempts.n && left > 0; k++) {
+			const struct sync_attempt *attempt =
+				list_at(&s->in->attempts, struct sync_attempt, k);
+			if (!is_news(s->call, attempt))
+				continue;
+			reports_put(r, (int64_t)i + 1, s->call->who.worker_id, attempt);
+			left--;
+		}
+	}
+	worker_store_report(u, r);
+	arena_drop(a);
+}
+
+/* Rows of one item stand anywhere among the batch's. Only what has moved, or had ended before, is
+ * noted: a success whose log is not complete is reported again. */
+static void note_states(struct sync *s, const struct db_rows *rows, int64_t ord)
+{
+	struct app *app = s->call->app;
+
 	for (size_t i = 0; i < rows->n; i++)
-		progress_run(c->app, db_str(rows, i, 1));
+		if (db_int(rows, i, 0) == ord)
+			progress_run(app, db_str(rows, i, 2));
+	for (size_t i = 0; i < s->in->attempts.n; i++) {
+		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
+		if (a->state != ATTEMPT_SUCCEEDED)
+			fleet_note_state(app->fleet, a->id, a->state);
+	}
 }
 
-static void sync_on_reported(struct call *c, const struct db_rows *rows)
+static void sync_on_reported(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
 {
-	carry_on(c, &rows[0]);
-	carry_on(c, &rows[1]);
-	sync_compare(c);
+	struct sync *s = item;
+
+	(void)arg;
+	if (e->code != ERR_OK) {
+		call_fail(s->call, e);
+		return;
+	}
+	note_states(s, rows, row == DB_NO_ROW ? -1 : db_int(rows, row, 0));
+	if (row != DB_NO_ROW)
+		app_changed(s->call->app);
+	sync_compare(s->call);
 }
+
+struct reporter *reporter_new(struct app *app)
+{
+	struct reporter *r = mem_new_of(struct reporter);
+
+	r->group = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_WRITE,
+			.build = reporter_build,
+			.done = sync_on_reported,
+			.arg = r,
+			.result = 0,
+			.batch_max = 200 });
+	return r;
+}
+
+void reporter_free(struct reporter *r)
+{
+	if (r == NULL)
+		return;
+	db_group_free(r->group);
+	mem_free(r);
+}
+
+/* ---- the difference ---- */
 
 static void sync_compare(struct call *c)
 {
@@ -75,8 +205,6 @@ static void sync_compare(struct call *c)
 	worker_store_state(u, c->who.worker_id);
 	call_send(c, u, DB_READ, sync_on_compared);
 }
-
-/* ---- the difference ---- */
 
 static bool ended(int attempt_state)
 {
@@ -104,9 +232,10 @@ static void judge(
 		    db_int(known, row, db_col(known, "epoch")) == a->epoch;
 	bool over = !mine || ended_name(db_str(known, row, db_col(known, "state")));
 
-	if (over && ended(a->state))
+	if (over && ended(a->state)) {
+		fleet_forget_attempt(s->call->app->fleet, a->id);
 		*list_at(&s->reply.forget, struct str, s->reply.forget.n++) = a->id;
-	else if (over && !a->cancelling)
+	} else if (over && !a->cancelling)
 		add_cancel(s, a, "superseded");
 	else if (!over && !a->cancelling && !ended(a->state) &&
 		 db_bool(known, row, db_col(known, "cancelling")))
@@ -121,18 +250,30 @@ static size_t row_of(const struct db_rows *rows, struct str id)
 	return SIZE_MAX;
 }
 
-static void find_missing(struct call *c, struct sync *s, const struct db_rows *open)
+static bool named(const struct sync *s, struct str id)
 {
+	for (size_t k = 0; k < s->in->attempts.n; k++)
+		if (str_eq(s->ids[k], id))
+			return true;
+	return false;
+}
+
+/* Returns whether something was cancelled before the worker had heard of it. */
+static bool find_missing(struct call *c, struct sync *s, const struct db_rows *open)
+{
+	bool unheard = false;
+
 	s->missing = arena_array_of(c->arena, struct str, open->n + 1);
 	s->missing_n = 0;
 	for (size_t i = 0; i < open->n; i++) {
-		struct str id = db_str(open, i, 0);
-		bool has = false;
-		for (size_t k = 0; k < s->in->attempts.n && !has; k++)
-			has = str_eq(s->ids[k], id);
-		if (!has)
-			s->missing[s->missing_n++] = arena_str(c->arena, id);
+		if (named(s, db_str(open, i, 0)))
+			continue;
+		if (db_bool(open, i, 1))
+			unheard = true;
+		else
+			s->missing[s->missing_n++] = arena_str(c->arena, db_str(open, i, 0));
 	}
+	return unheard;
 }
 
 static void sync_reply_now(struct call *c)
@@ -166,6 +307,22 @@ static void park(struct call *c)
 	http_on_close(c->req, sync_on_left, c);
 }
 
+static void unheard_on_ended(struct call *c, const struct db_rows *rows)
+{
+	for (size_t i = 0; i < rows[0].n; i++)
+		progress_run(c->app, db_str(&rows[0], i, 1));
+	sync_compare(c);
+}
+
+static void end_unheard(struct call *c)
+{
+	const struct sync *s = c->state;
+	struct db_unit *u = call_unit(c);
+
+	worker_store_cancel_unheard(u, c->who.worker_id, s->ids, s->in->attempts.n);
+	call_send(c, u, DB_WRITE, unheard_on_ended);
+}
+
 static void sync_on_compared(struct call *c, const struct db_rows *rows)
 {
 	struct sync *s = c->state;
@@ -180,8 +337,9 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		judge(s, a, &rows[0], row_of(&rows[0], a->id));
 	}
-	find_missing(c, s, &rows[1]);
-	if (s->missing_n != 0)
+	if (find_missing(c, s, &rows[1]))
+		end_unheard(c);
+	else if (s->missing_n != 0)
 		ask_details(c);
 	else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0)
 		sync_reply_now(c);

@@ -25,6 +25,7 @@ struct fleet_wait {
 struct host {
 	char *id;
 	int64_t seen_at;
+	uint64_t inventory;
 	bool dirty; /* seen since the last flush */
 	struct fleet_wait *wait;
 };
@@ -32,6 +33,7 @@ struct host {
 struct fleet {
 	struct app *app;
 	struct map *hosts;
+	struct map *states; /* attempt -> its last stored state + 1 */
 	struct loop_timer flush;
 	struct hub_listener *listener;
 	size_t parked;
@@ -46,6 +48,7 @@ struct fleet *fleet_new(struct app *app)
 
 	f->app = app;
 	f->hosts = map_new();
+	f->states = map_new();
 	f->listener = hub_listen(app->hub, fleet_on_event, f);
 	loop_timer_init(&f->flush, app->loop, fleet_on_flush, f);
 	loop_timer_every(&f->flush, FLUSH_MS);
@@ -75,6 +78,7 @@ void fleet_free(struct fleet *f)
 		host_free(h);
 	}
 	map_free(f->hosts);
+	map_free(f->states);
 	mem_free(f);
 }
 
@@ -96,6 +100,33 @@ void fleet_seen(struct fleet *f, struct str worker_id)
 
 	h->seen_at = clock_now(f->app->clock);
 	h->dirty = true;
+}
+
+bool fleet_knows_inventory(const struct fleet *f, struct str worker_id, uint64_t hash)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h != NULL && h->inventory == hash;
+}
+
+void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash)
+{
+	host_of(f, worker_id)->inventory = hash;
+}
+
+bool fleet_knows_state(const struct fleet *f, struct str attempt_id, int state)
+{
+	return (intptr_t)map_get(f->states, attempt_id) == state + 1;
+}
+
+void fleet_note_state(struct fleet *f, struct str attempt_id, int state)
+{
+	(void)map_put(f->states, attempt_id, (void *)(intptr_t)(state + 1));
+}
+
+void fleet_forget_attempt(struct fleet *f, struct str attempt_id)
+{
+	(void)map_remove(f->states, attempt_id);
 }
 
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id)
@@ -215,6 +246,8 @@ static void fleet_on_event(void *arg, const struct event *ev, struct str project
 		return;
 	if (jsn_parse(ev->data, &doc, &e) < 0)
 		return;
-	fleet_wake(f, jsn_get_str(jsn_get(jsn_root(doc), "worker_id")));
+	/* Our own assignments have woken their workers already. */
+	if (!str_is(jsn_get_str(jsn_get(jsn_root(doc), "server")), f->app->instance))
+		fleet_wake(f, jsn_get_str(jsn_get(jsn_root(doc), "worker_id")));
 	jsn_doc_free(doc);
 }

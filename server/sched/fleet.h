@@ -19,6 +19,14 @@ void fleet_free(struct fleet *f); /* nothing may be parked any more; NULL is fin
 
 /* The worker was heard of now. */
 void fleet_seen(struct fleet *f, struct str worker_id);
+/* What this server has stored of a worker, so that it is not stored again with every sync: a hash
+ * of its inventory, and the last reported state of each of its attempts. `note` functions are
+ * called after the write; what another server has stored is not known here, and is stored again. */
+bool fleet_knows_inventory(const struct fleet *f, struct str worker_id, uint64_t hash);
+void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash);
+bool fleet_knows_state(const struct fleet *f, struct str attempt_id, int state);
+void fleet_note_state(struct fleet *f, struct str attempt_id, int state);
+void fleet_forget_attempt(struct fleet *f, struct str attempt_id);
 /* When this server last heard of it (wall time), 0: never. */
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id);
 /* Parks: cb runs once, in a later turn, on a wake or after ms. One parked request per worker: a

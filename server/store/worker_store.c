@@ -80,33 +80,37 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 	buf_done(&warnings);
 }
 
-struct report {
-	struct str *ids, *states, *reasons, *messages, *runtimes, *evidence;
-	int64_t *epochs, *exit_codes, *signals, *started_at, *ended_at;
+struct reports {
+	struct str *worker_ids, *ids, *states, *reasons, *messages, *runtimes, *evidence;
+	int64_t *ords, *epochs, *exit_codes, *signals, *started_at, *ended_at;
 	bool *no_exit, *no_signal, *no_start, *no_end;
+	size_t n;
 };
 
-static struct report report_new(size_t n, struct arena *a)
+struct reports *reports_new(struct arena *a, size_t room)
 {
-	return (struct report){ .ids = arena_array_of(a, struct str, n),
-		.states = arena_array_of(a, struct str, n),
-		.reasons = arena_array_of(a, struct str, n),
-		.messages = arena_array_of(a, struct str, n),
-		.runtimes = arena_array_of(a, struct str, n),
-		.evidence = arena_array_of(a, struct str, n),
-		.epochs = arena_array_of(a, int64_t, n),
-		.exit_codes = arena_array_of(a, int64_t, n),
-		.signals = arena_array_of(a, int64_t, n),
-		.started_at = arena_array_of(a, int64_t, n),
-		.ended_at = arena_array_of(a, int64_t, n),
-		.no_exit = arena_array_of(a, bool, n),
-		.no_signal = arena_array_of(a, bool, n),
-		.no_start = arena_array_of(a, bool, n),
-		.no_end = arena_array_of(a, bool, n) };
+	struct reports *r = arena_new_of(a, struct reports);
+	struct str **texts[] = { &r->worker_ids, &r->ids, &r->states, &r->reasons, &r->messages,
+		&r->runtimes, &r->evidence };
+	int64_t **numbers[] = { &r->ords, &r->epochs, &r->exit_codes, &r->signals, &r->started_at,
+		&r->ended_at };
+	bool **flags[] = { &r->no_exit, &r->no_signal, &r->no_start, &r->no_end };
+
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		*texts[i] = arena_array_of(a, struct str, room);
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+		*numbers[i] = arena_array_of(a, int64_t, room);
+	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+		*flags[i] = arena_array_of(a, bool, room);
+	return r;
 }
 
-static void report_put(struct report *r, size_t i, const struct sync_attempt *s)
+void reports_put(struct reports *r, int64_t ord, struct str worker_id, const struct sync_attempt *s)
 {
+	size_t i = r->n++;
+
+	r->ords[i] = ord;
+	r->worker_ids[i] = worker_id;
 	r->ids[i] = s->id;
 	r->states[i] = str_c(attempt_state_names[s->state]);
 	r->reasons[i] = text(s->reason);
@@ -124,19 +128,17 @@ static void report_put(struct report *r, size_t i, const struct sync_attempt *s)
 	r->no_end[i] = s->ended_at == 0;
 }
 
-void worker_store_report(struct db_unit *u, struct str worker_id,
-	const struct sync_attempt *attempts, size_t n, struct arena *a)
+void worker_store_report(struct db_unit *u, const struct reports *r)
 {
-	struct report r = report_new(n + 1, a);
+	size_t n = r->n;
+	const struct db_arg args[] = { DB_INTS(r->ords, n), DB_TEXTS(r->worker_ids, n),
+		DB_TEXTS(r->ids, n), DB_INTS(r->epochs, n), DB_TEXTS(r->states, n),
+		DB_TEXTS(r->reasons, n), DB_TEXTS(r->messages, n), DB_TEXTS(r->runtimes, n),
+		db_with_nulls(DB_INTS(r->exit_codes, n), r->no_exit),
+		db_with_nulls(DB_INTS(r->signals, n), r->no_signal),
+		db_with_nulls(DB_TIMES(r->started_at, n), r->no_start),
+		db_with_nulls(DB_TIMES(r->ended_at, n), r->no_end), DB_JSONS(r->evidence, n) };
 
-	for (size_t i = 0; i < n; i++)
-		report_put(&r, i, &attempts[i]);
-	const struct db_arg args[] = { DB_TEXT(worker_id), DB_TEXTS(r.ids, n), DB_INTS(r.epochs, n),
-		DB_TEXTS(r.states, n), DB_TEXTS(r.reasons, n), DB_TEXTS(r.messages, n),
-		DB_TEXTS(r.runtimes, n), db_with_nulls(DB_INTS(r.exit_codes, n), r.no_exit),
-		db_with_nulls(DB_INTS(r.signals, n), r.no_signal),
-		db_with_nulls(DB_TIMES(r.started_at, n), r.no_start),
-		db_with_nulls(DB_TIMES(r.ended_at, n), r.no_end), DB_JSONS(r.evidence, n) };
 	db_add(u, SQL_SYNC_REPORT, args, sizeof args / sizeof args[0]);
 }
 

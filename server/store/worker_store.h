@@ -15,11 +15,14 @@ void worker_store_delete(struct db_unit *u, struct str id_or_name, struct str ac
 void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *times, size_t n);
 void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_request *in);
 
-/* Rows: id, run_id, state of the attempts that moved. */
-void worker_store_report(struct db_unit *u, struct str worker_id,
-	const struct sync_attempt *attempts, size_t n, struct arena *a);
+/* Reports of several workers, for one statement. Rows: ord, id, run_id, state of what moved. */
+struct reports;
+struct reports *reports_new(struct arena *a, size_t room);
+void reports_put(
+	struct reports *r, int64_t ord, struct str worker_id, const struct sync_attempt *attempt);
+void worker_store_report(struct db_unit *u, const struct reports *r);
 void worker_store_known(struct db_unit *u, struct str worker_id, const struct str *ids, size_t n);
-void worker_store_open(struct db_unit *u, struct str worker_id); /* rows: id */
+void worker_store_open(struct db_unit *u, struct str worker_id); /* rows: id, unheard */
 /* Rows: id, run_id of attempts that end because the worker had not heard of them. */
 void worker_store_cancel_unheard(
 	struct db_unit *u, struct str worker_id, const struct str *known, size_t n);

@@ -302,7 +302,7 @@ static struct conn *idle(struct conn *list, int n)
 
 static void run_dispatch(int workers, double rate, double seconds)
 {
-	struct conn *w = calloc((size_t)workers, sizeof *w), *s = calloc(SUBMITTERS, sizeof *s);
+	struct conn *w = calloc((size_t)workers + 1, sizeof *w), *s = calloc(SUBMITTERS, sizeof *s);
 	int ep = epoll_create1(EPOLL_CLOEXEC);
 	long sent = 0;
 
@@ -335,7 +335,7 @@ static void run_dispatch(int workers, double rate, double seconds)
 
 static void run_submit(int connections, double seconds)
 {
-	struct conn *s = calloc((size_t)connections, sizeof *s);
+	struct conn *s = calloc((size_t)connections + 1, sizeof *s);
 	int ep = epoll_create1(EPOLL_CLOEXEC);
 	long sent = 0;
 
@@ -362,6 +362,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void)setrlimit(RLIMIT_NOFILE, &files);
+	if (number(argv[5]) < 1 || number(argv[5]) > 100000)
+		return 2;
 	port = (int)number(argv[2]);
 	project = argv[3];
 	admin = argv[4];
