@@ -30,7 +30,8 @@ struct auth *auth_new(struct app *app) __attribute__((returns_nonnull));
 void auth_free(struct auth *a);
 
 /* Looks the request's credential up; the callback runs once, from the loop or at once when it is
- * cached. On failure e is ERR_UNAUTHENTICATED, or ERR_FORBIDDEN for a cross-site request. */
+ * cached; `who` is lent for it. On failure e is ERR_UNAUTHENTICATED, or ERR_FORBIDDEN for a
+ * cross-site request. */
 typedef void auth_cb(void *arg, const struct caller *who, const struct err *e);
 void auth_check(struct auth *a, struct http_req *q, auth_cb *cb, void *arg);
 

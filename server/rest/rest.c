@@ -137,6 +137,18 @@ static bool kind_allowed(const struct call *c)
 	return is_person(&c->who);
 }
 
+/* What the cache lends for the callback only, for as long as the request lives. */
+static struct caller keep_caller(struct arena *a, const struct caller *who)
+{
+	struct caller c = *who;
+	struct str *const texts[] = { &c.token_id, &c.principal_id, &c.name, &c.project_id,
+		&c.project, &c.worker_id, &c.attempt_id, &c.data };
+
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		*texts[i] = arena_str(a, *texts[i]);
+	return c;
+}
+
 static void rest_on_caller(void *arg, const struct caller *who, const struct err *e)
 {
 	struct call *c = arg;
@@ -149,7 +161,7 @@ static void rest_on_caller(void *arg, const struct caller *who, const struct err
 		call_fail(c, e);
 		return;
 	}
-	c->who = *who;
+	c->who = keep_caller(c->arena, who);
 	if (kind_allowed(c)) {
 		rest_find_project(c);
 		return;
