@@ -132,8 +132,18 @@ run_e2e() {
 	fi
 }
 
+# The clients that tests/peers names, in a virtual environment of their own.
+peers_env() {
+	local stamp=build/venv/requirements.txt
+	cmp -s tests/peers/requirements.txt "$stamp" && return 0
+	/usr/bin/python3 -m venv build/venv &&
+		build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/peers/requirements.txt &&
+		cp tests/peers/requirements.txt "$stamp"
+}
+
 run_peers() {
 	if has_tests tests/peers; then
+		part peers-install - peers_env || return
 		pytests peers tests/peers
 	elif [ "$GROUP" = peers ]; then
 		echo "peers: there are none yet"
