@@ -2,6 +2,7 @@
 import { useRoute } from 'preact-iso';
 import { about, useResource } from '../api/resource';
 import type { Decision, Json, Run } from '../api/types';
+import { evidence } from '../lib/evidence';
 import { number, percent, plural, span } from '../lib/format';
 import { real } from '../lib/heat';
 import { api, paths, versionPath, withQuery } from '../lib/url';
@@ -118,7 +119,7 @@ export function DecisionPage() {
           <div class="columns">
             <Card title="What it rests on">
               <Gauge inputs={d.inputs} />
-              {isEmpty(d.inputs) ? <p class="dim">Nothing was recorded.</p> : <JsonView value={d.inputs} />}
+              {isEmpty(d.inputs) ? <p class="dim">Nothing was recorded.</p> : <JsonView value={isObject(d.inputs) ? evidence(d.inputs) : d.inputs} />}
             </Card>
             <Outcome d={d} />
           </div>
