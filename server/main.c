@@ -21,6 +21,7 @@
 #include "server/rest/flow_error.h"
 #include "server/rest/handlers.h"
 #include "server/rest/logs.h"
+#include "server/rest/metrics.h"
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
 #include "server/rest/sync.h"
@@ -57,7 +58,8 @@ static const struct binding *const bindings[] = { project_bindings, auth_binding
 	worker_bindings, sync_bindings, attempt_bindings, model_bindings, monitor_bindings,
 	observation_bindings, tracking_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
 	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings,
-	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, NULL };
+	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, metrics_bindings,
+	NULL };
 
 static void usage(FILE *out)
 {
@@ -242,6 +244,7 @@ static int server_open(struct server *s, struct err *e)
 				assets[i].etag, assets[i].begin, assets[i].end };
 	app->ui = static_files_new(files, n);
 	s->rest = rest_new(app, bindings);
+	app->metrics = metrics_new();
 	app->http = http_server_new(
 		app->loop, &(struct http_config){ .app = app,
 				   .routes = rest_routes(s->rest),
@@ -249,6 +252,7 @@ static int server_open(struct server *s, struct err *e)
 				   .fallback = page_reply,
 				   .refuse = flow_refuse,
 				   .host_ok = host_ok,
+				   .on_done = metrics_on_done,
 				   .limits = { .connections = (size_t)app->conf.max_connections,
 					   .per_ip = (size_t)app->conf.max_connections_per_ip } });
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
@@ -313,6 +317,7 @@ static void server_close(struct server *s)
 	blobs_close(app->blobs);
 	http_tls_free(s->tls);
 	rest_free(s->rest);
+	metrics_free(app->metrics);
 	static_files_free(app->ui);
 	auth_free(app->auth);
 	pepper_free(app->pepper);

@@ -17,14 +17,17 @@ ORDER BY e.xid, e.id LIMIT $2;
 SELECT coalesce((SELECT id FROM event WHERE xid < pg_snapshot_xmin(pg_current_snapshot())
 	ORDER BY xid DESC, id DESC LIMIT 1), 0) AS id;
 
+-- Whether an event that is still kept comes no later than another.
 -- name: event_known :one
--- params: id bigint
-SELECT id FROM event WHERE id = $1;
+-- params: id bigint, until bigint
+SELECT (e.xid, e.id) <= (coalesce((SELECT x.xid FROM event x WHERE x.id = $2), '0'::xid8), $2) AS told
+FROM event e WHERE e.id = $1;
 
+-- Events of a project after one and up to another.
 -- name: event_of_project :many
--- params: project_id text, after bigint, count bigint
+-- params: project_id text, after bigint, until bigint, count bigint
 SELECT e.id, e.at, e.project_id, p.name AS project, e.type, e.subject, e.parent, e.actor, e.data
 FROM event e LEFT JOIN project p ON p.id = e.project_id
 WHERE e.project_id = $1 AND (e.xid, e.id) > (coalesce((SELECT x.xid FROM event x WHERE x.id = $2), '0'::xid8), $2)
-	AND e.xid < pg_snapshot_xmin(pg_current_snapshot())
-ORDER BY e.xid, e.id LIMIT $3;
+	AND (e.xid, e.id) <= (coalesce((SELECT x.xid FROM event x WHERE x.id = $3), '0'::xid8), $3)
+ORDER BY e.xid, e.id LIMIT $4;

@@ -13,9 +13,8 @@
 
 #include <sys/queue.h>
 
-enum { BATCH = 200, RECENT = 512, EVENT_MAX = 1 << 20, BATCH_ARENA = 16 << 20, TOPIC_MAX = 64 };
+enum { BATCH = 200, TOLD_MAX = 1000, EVENT_MAX = 1 << 20, BATCH_ARENA = 16 << 20, TOPIC_MAX = 64 };
 enum { WAITING_MAX = 64 << 10, PACE_MS = 10 };
-#define RECENT_US (30 * INT64_C(1000000))
 
 struct event_stream {
 	TAILQ_ENTRY(event_stream) link;
@@ -27,14 +26,12 @@ struct event_stream {
 	size_t n_topics;
 	/* Catching up from the table. */
 	bool live, reading, closed;
-	bool missed; /* the hub has told something since the last read began */
 	bool first; /* the position has still to be looked for */
-	int64_t position;
+	int64_t position, until; /* the table is read after the one and up to the other, */
+	struct sse_event **told; /* and what the hub tells meanwhile comes behind that */
+	size_t n_told;
+	bool overflow; /* too much was told: read on, up to a later event */
 	struct loop_timer timer;
-	/* What was read from the table may be told by the hub a moment later. */
-	int64_t recent[RECENT];
-	size_t n_recent;
-	int64_t recent_until;
 };
 TAILQ_HEAD(event_streams, event_stream);
 
@@ -48,6 +45,7 @@ struct streams {
 };
 
 static void events_start(struct call *c);
+static void stream_catch_up(struct event_stream *s);
 static void stream_read(struct event_stream *s);
 static void stream_on_rows(void *arg, const struct db_rows *rows, const struct err *e);
 
@@ -81,14 +79,26 @@ static bool wants(const struct event_stream *s, const struct event *ev)
 	return s->n_topics == 0;
 }
 
-static bool was_sent(struct event_stream *s, int64_t id)
+static void told_clear(struct event_stream *s)
 {
-	if (loop_now(s->all->app->loop) > s->recent_until)
-		return false;
-	for (size_t i = 0; i < RECENT && i < s->n_recent; i++)
-		if (s->recent[i] == id)
-			return true;
-	return false;
+	for (size_t i = 0; i < s->n_told; i++)
+		sse_event_drop(s->told[i]);
+	s->n_told = 0;
+}
+
+static void told_keep(struct event_stream *s, struct sse_event *text)
+{
+	if (s->overflow)
+		return;
+	if (s->told == NULL)
+		s->told = mem_new(TOLD_MAX, sizeof(struct sse_event *));
+	if (s->n_told == TOLD_MAX) {
+		s->overflow = true;
+		told_clear(s);
+		return;
+	}
+	sse_event_hold(text);
+	s->told[s->n_told++] = text;
 }
 
 static void on_event(void *arg, const struct event *ev, struct str project_id)
@@ -99,14 +109,14 @@ static void on_event(void *arg, const struct event *ev, struct str project_id)
 
 	all->told++;
 	TAILQ_FOREACH (s, &all->list, link) {
-		if (!str_is(project_id, s->project_id))
-			continue;
-		s->missed = true;
-		if (!s->live || !wants(s, ev) || was_sent(s, ev->id))
+		if (!str_is(project_id, s->project_id) || !wants(s, ev))
 			continue;
 		if (text == NULL && (text = format(ev)) == NULL)
 			return;
-		sse_send(s->sse, text);
+		if (s->live)
+			sse_send(s->sse, text);
+		else
+			told_keep(s, text);
 	}
 	sse_event_drop(text);
 }
@@ -135,6 +145,8 @@ uint64_t streams_told(const struct streams *all)
 
 static void stream_free(struct event_stream *s)
 {
+	told_clear(s);
+	mem_free(s->told);
 	mem_free(s->topics);
 	mem_free(s);
 }
@@ -182,7 +194,12 @@ void streams_free(struct streams *all)
 
 static void stream_on_timer(void *arg)
 {
-	stream_read(arg);
+	struct event_stream *s = arg;
+
+	if (s->until < 0)
+		stream_catch_up(s);
+	else
+		stream_read(s);
 }
 
 static void topics_take(struct event_stream *s, const struct event_query *q)
@@ -220,20 +237,30 @@ static void events_start(struct call *c)
 	all->n++;
 	s->sse = sse_begin(c->req, stream_on_close, s);
 	if (!s->live)
-		stream_read(s);
+		stream_catch_up(s);
 }
 
 /* ---- catching up ---- */
+
+/* Up to what the hub has told by now; the rest it tells from here on. */
+static void stream_catch_up(struct event_stream *s)
+{
+	s->until = hub_position(s->all->app->hub);
+	s->overflow = false;
+	if (s->until < 0) /* it does not know yet where it stands */
+		loop_timer_set(&s->timer, PACE_MS);
+	else
+		stream_read(s);
+}
 
 static void stream_read(struct event_stream *s)
 {
 	struct db_unit *u = db_unit(s->all->app->db, NULL);
 
-	event_store_of_project(u, str_c(s->project_id), s->position, BATCH);
+	event_store_of_project(u, str_c(s->project_id), s->position, s->until, BATCH);
 	if (s->first)
-		event_store_known(u, s->position);
+		event_store_known(u, s->position, s->until);
 	s->reading = true;
-	s->missed = false;
 	db_send(u, DB_READ, stream_on_rows, s);
 }
 
@@ -246,6 +273,7 @@ static void stream_reset(struct event_stream *s)
 	ev = sse_event_new(str_c(id), STR("reset"), STR("{}"));
 	sse_send(s->sse, ev);
 	sse_event_drop(ev);
+	told_clear(s); /* from before that position, or told by the hub behind it */
 	s->live = true;
 }
 
@@ -256,7 +284,6 @@ static void stream_send(struct event_stream *s, const struct event *ev)
 	if (text != NULL)
 		sse_send(s->sse, text);
 	sse_event_drop(text);
-	s->recent[s->n_recent++ % RECENT] = ev->id;
 	s->position = ev->id;
 }
 
@@ -273,6 +300,21 @@ static int stream_send_rows(struct event_stream *s, const struct db_rows *r, str
 	}
 	arena_drop(a);
 	return rc;
+}
+
+static void stream_go_on(struct event_stream *s, bool all)
+{
+	if (!all) {
+		loop_timer_set(&s->timer, sse_waiting(s->sse) > WAITING_MAX ? PACE_MS : 0);
+	} else if (s->overflow) {
+		s->position = s->until > s->position ? s->until : s->position;
+		stream_catch_up(s);
+	} else {
+		for (size_t i = 0; i < s->n_told; i++)
+			sse_send(s->sse, s->told[i]);
+		told_clear(s);
+		s->live = true;
+	}
 }
 
 static void stream_on_rows(void *arg, const struct db_rows *rows, const struct err *e)
@@ -294,16 +336,20 @@ static void stream_on_rows(void *arg, const struct db_rows *rows, const struct e
 		stream_reset(s);
 		return;
 	}
+	if (first && !db_bool(&rows[1], 0, 0)) {
+		/* Another server has told it that; ours is not there yet. */
+		s->first = true;
+		s->until = -1;
+		told_clear(s);
+		loop_timer_set(&s->timer, PACE_MS);
+		return;
+	}
 	if (stream_send_rows(s, &rows[0], &why) < 0) {
 		log_error("an event cannot be read", LOG_E(&why));
 		stream_cut(s);
 		return;
 	}
-	/* Nothing was left out: neither by this read nor told while it was under way. */
-	s->live = rows[0].n < BATCH && !s->missed;
-	s->recent_until = loop_now(s->all->app->loop) + RECENT_US;
-	if (!s->live)
-		loop_timer_set(&s->timer, sse_waiting(s->sse) > WAITING_MAX ? PACE_MS : 0);
+	stream_go_on(s, rows[0].n < BATCH);
 }
 
 const struct binding event_bindings[] = {

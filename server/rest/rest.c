@@ -88,6 +88,13 @@ const struct http_route *rest_routes(const struct rest *r)
 	return r->routes;
 }
 
+const struct route *rest_route_of(const struct http_req *q)
+{
+	const struct bound *b = q->route != NULL ? q->route->data : NULL;
+
+	return b != NULL ? b->route : NULL;
+}
+
 void rest_auth(struct http_req *q)
 {
 	const struct bound *b = q->route != NULL ? q->route->data : NULL;

@@ -15,4 +15,7 @@ void rest_free(struct rest *r);
 const struct http_route *rest_routes(const struct rest *r);
 void rest_auth(struct http_req *q);
 
+/* The operation that a request has found; NULL: none. */
+const struct route *rest_route_of(const struct http_req *q);
+
 #endif

@@ -22,12 +22,14 @@ void event_store_last(struct db_unit *u)
 	db_add(u, SQL_EVENT_LAST, NULL, 0);
 }
 
-void event_store_known(struct db_unit *u, int64_t id)
+void event_store_known(struct db_unit *u, int64_t id, int64_t until)
 {
-	db_stmt(u, SQL_EVENT_KNOWN, DB_INT(id));
+	db_stmt(u, SQL_EVENT_KNOWN, DB_INT(id), DB_INT(until));
 }
 
-void event_store_of_project(struct db_unit *u, struct str project_id, int64_t from, int64_t limit)
+void event_store_of_project(
+	struct db_unit *u, struct str project_id, int64_t from, int64_t until, int64_t limit)
 {
-	db_stmt(u, SQL_EVENT_OF_PROJECT, DB_TEXT(project_id), DB_INT(from), DB_INT(limit));
+	db_stmt(u, SQL_EVENT_OF_PROJECT, DB_TEXT(project_id), DB_INT(from), DB_INT(until),
+		DB_INT(limit));
 }
