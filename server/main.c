@@ -212,6 +212,24 @@ static size_t asset_count(void)
 	return n;
 }
 
+static void open_http(struct server *s)
+{
+	struct app *app = &s->app;
+
+	s->rest = rest_new(app, bindings);
+	app->metrics = metrics_new();
+	app->http = http_server_new(
+		app->loop, &(struct http_config){ .app = app,
+				   .routes = rest_routes(s->rest),
+				   .auth = rest_auth,
+				   .fallback = page_reply,
+				   .refuse = flow_refuse,
+				   .host_ok = host_ok,
+				   .on_done = metrics_on_done,
+				   .limits = { .connections = (size_t)app->conf.max_connections,
+					   .per_ip = (size_t)app->conf.max_connections_per_ip } });
+}
+
 static int server_open(struct server *s, struct err *e)
 {
 	struct app *app = &s->app;
@@ -243,18 +261,7 @@ static int server_open(struct server *s, struct err *e)
 			files[n++] = (struct static_asset){ assets[i].path, assets[i].type,
 				assets[i].etag, assets[i].begin, assets[i].end };
 	app->ui = static_files_new(files, n);
-	s->rest = rest_new(app, bindings);
-	app->metrics = metrics_new();
-	app->http = http_server_new(
-		app->loop, &(struct http_config){ .app = app,
-				   .routes = rest_routes(s->rest),
-				   .auth = rest_auth,
-				   .fallback = page_reply,
-				   .refuse = flow_refuse,
-				   .host_ok = host_ok,
-				   .on_done = metrics_on_done,
-				   .limits = { .connections = (size_t)app->conf.max_connections,
-					   .per_ip = (size_t)app->conf.max_connections_per_ip } });
+	open_http(s);
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
