@@ -1,6 +1,7 @@
 #include "worker/agent.h"
 
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 #include "lib/fetch/fetch.h"
 #include "worker/cache.h"
 #include "worker/gpus.h"
@@ -39,6 +40,8 @@ void agent_job_gone(struct agent *g, struct job *j)
 	g->n_jobs--;
 	(void)str_print(g->recent[g->n_recent++ % AGENT_RECENT], ID_MAX, "%s", j->task.attempt.p);
 	agent_changed(g);
+	if (g->n_jobs == 0)
+		mem_trim();
 }
 
 struct runtime *agent_runtime_find(const struct agent *g, struct str name)
@@ -68,23 +71,20 @@ static bool was_forgotten(const struct agent *g, struct str attempt)
 	return false;
 }
 
-static void take(struct agent *g, const struct assignment *task)
+static bool take(struct agent *g, const struct assignment *task)
 {
 	struct job *j = find_job(g, task->attempt);
 	struct err e;
 
-	if (j != NULL) {
-		if (j->task.epoch < task->epoch)
-			job_stop(j, REASON_SUPERSEDED);
-		return;
-	}
+	if (j != NULL)
+		return j->task.epoch < task->epoch && job_stop(j, REASON_SUPERSEDED);
 	if (was_forgotten(g, task->attempt) || g->n_jobs >= AGENT_JOBS_MAX)
-		return;
+		return false;
 	j = job_new(g, task, &e);
 	if (j == NULL) {
 		log_error(
 			"assignment cannot be taken", LOG_STR("attempt", task->attempt), LOG_E(&e));
-		return;
+		return false;
 	}
 	j->next = g->jobs;
 	if (g->jobs != NULL)
@@ -94,6 +94,7 @@ static void take(struct agent *g, const struct assignment *task)
 	log_info("attempt assigned", LOG_STR("attempt", task->attempt),
 		LOG_STR("step", task->step_name), LOG_STR("run", task->run));
 	agent_changed(g);
+	return true;
 }
 
 static enum reason cancel_reason(struct str name)
@@ -105,26 +106,29 @@ static enum reason cancel_reason(struct str name)
 	return REASON_CANCELLED;
 }
 
-void agent_apply(struct agent *g, const struct sync_reply *r)
+bool agent_apply(struct agent *g, const struct sync_reply *r)
 {
 	struct job *j;
+	bool news = false;
 
 	for (size_t i = 0; i < r->forget.n; i++) {
 		j = find_job(g, *list_at(&r->forget, struct str, i));
-		if (j != NULL)
-			job_forget(j);
+		if (j != NULL && job_forget(j))
+			news = true;
 	}
 	for (size_t i = 0; i < r->cancel.n; i++) {
 		const struct sync_cancel *c = list_at(&r->cancel, struct sync_cancel, i);
 		j = find_job(g, c->attempt);
-		if (j != NULL && j->task.epoch <= c->epoch)
-			job_stop(j, cancel_reason(c->reason));
+		if (j != NULL && j->task.epoch <= c->epoch && job_stop(j, cancel_reason(c->reason)))
+			news = true;
 	}
 	for (size_t i = 0; i < r->assign.n; i++)
-		take(g, list_at(&r->assign, struct assignment, i));
+		if (take(g, list_at(&r->assign, struct assignment, i)))
+			news = true;
 	if (g->draining != r->drain)
 		log_info(r->drain ? "draining: nothing more will be assigned" : "taking work");
 	g->draining = r->drain;
+	return news;
 }
 
 void agent_renewed(struct agent *g)
@@ -137,6 +141,14 @@ void agent_renewed(struct agent *g)
 			control_touch(j->ctl, &e) < 0 && j->rec.phase == JOB_RUNNING)
 			log_warn("attempt not renewed", LOG_STR("attempt", j->task.attempt),
 				LOG_E(&e));
+}
+
+bool agent_storing(const struct agent *g)
+{
+	for (const struct job *j = g->jobs; j != NULL; j = j->next)
+		if (!j->stored)
+			return true;
+	return false;
 }
 
 int64_t agent_renew_every(const struct agent *g)
@@ -213,7 +225,7 @@ static struct list report_attempts(const struct agent *g, struct arena *a)
 
 	for (const struct job *j = g->jobs; j != NULL; j = j->next) {
 		struct sync_attempt *one = &all[n];
-		if (j->removing)
+		if (j->removing || !j->stored)
 			continue;
 		job_report(j, one);
 		used += one->evidence.n + one->message.n + ENTRY_BYTES;

@@ -68,9 +68,12 @@ void agent_job_gone(struct agent *g, struct job *j); /* unlinks it; it frees its
 struct runtime *agent_runtime_find(const struct agent *g, struct str name);
 
 /* ---- for the exchange ---- */
-void agent_apply(struct agent *g, const struct sync_reply *r);
+/* True when it brought anything new. */
+bool agent_apply(struct agent *g, const struct sync_reply *r);
 /* The server has heard of us. */
 void agent_renewed(struct agent *g);
+/* Some assignments are not on disk yet, and are therefore not told of as held. */
+bool agent_storing(const struct agent *g);
 /* How often it must hear of us, in milliseconds; 0: whenever. */
 int64_t agent_renew_every(const struct agent *g);
 /* All but `wait`; lives in the arena. */

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INIT_MAX = 16 << 20, PROBE_MS = 30000, THREADS = 3, QUEUE_MAX = 4096 };
+enum { INIT_MAX = 16 << 20, CONNECTIONS = 32, PROBE_MS = 30000, THREADS = 3, QUEUE_MAX = 4096 };
 
 /* Open → first probes and GPUs → resume what was adopted → speak with the server. */
 static void on_about(void *arg, const struct runtime_about *about);
@@ -321,7 +321,8 @@ static int open_client(struct agent *g, struct err *e)
 {
 	const struct fetch_options o = { .base_url = g->conf.server.p,
 		.token = g->credential.token.p,
-		.ca_file = g->conf.ca_file.n != 0 ? g->conf.ca_file.p : NULL };
+		.ca_file = g->conf.ca_file.n != 0 ? g->conf.ca_file.p : NULL,
+		.max_connections = CONNECTIONS };
 	char dir[PATH_MAX];
 
 	g->http = fetch_client_new(g->loop, &o, e);

@@ -208,6 +208,8 @@ static void job_store(struct job *j)
 
 static void job_on_recorded(struct job *j)
 {
+	j->stored = true;
+	agent_changed(j->agent);
 	if (j->save_err.code != ERR_OK)
 		job_finish(j, ATTEMPT_FAILED,
 			j->save_err.code == ERR_NO_SPACE ? REASON_DISK_FULL : REASON_RUNTIME_FAILED,
@@ -222,7 +224,6 @@ static void on_stored(void *arg)
 
 	if (job_returned(j))
 		return;
-	j->stored = true;
 	if (j->save_err.code != ERR_OK)
 		job_on_recorded(j);
 	else
@@ -362,7 +363,7 @@ static void on_limit(void *arg)
 {
 	struct job *j = arg;
 
-	job_stop(j, j->rec.started_at == 0 ? REASON_START_TIMEOUT : REASON_TIMEOUT);
+	(void)job_stop(j, j->rec.started_at == 0 ? REASON_START_TIMEOUT : REASON_TIMEOUT);
 }
 
 static void stop_while_finishing(struct job *j)
@@ -373,11 +374,11 @@ static void stop_while_finishing(struct job *j)
 		job_log_abandon(j);
 }
 
-void job_stop(struct job *j, enum reason why)
+bool job_stop(struct job *j, enum reason why)
 {
 	if (j->rec.phase == JOB_ENDED || j->rec.stop == (int)why ||
 		(j->rec.stop != REASON_NONE && why != REASON_SUPERSEDED))
-		return;
+		return false;
 	log_info("ending attempt", LOG_STR("attempt", j->task.attempt),
 		LOG_S("reason", reason_names[why]), LOG_S("phase", job_phase_names[j->rec.phase]));
 	j->rec.stop = (int)why;
@@ -394,17 +395,19 @@ void job_stop(struct job *j, enum reason why)
 	case JOB_ENDED:
 	case JOB_PHASE_COUNT: break;
 	}
+	return true;
 }
 
-void job_forget(struct job *j)
+bool job_forget(struct job *j)
 {
 	if (j->forget)
-		return;
+		return false;
 	j->forget = true;
 	if (j->rec.phase == JOB_ENDED) {
 		if (j->busy == 0)
 			job_remove(j);
 	} else {
-		job_stop(j, REASON_SUPERSEDED);
+		(void)job_stop(j, REASON_SUPERSEDED);
 	}
+	return true;
 }

@@ -32,7 +32,7 @@ struct job {
 	/* Operations in flight; a job is freed when there are none. */
 	int busy;
 	bool saving, save_again, polling, stopping, removing, fresh;
-	bool stored; /* the folder with the assignment is there */
+	bool stored; /* on disk, so that a restart finds it: the server is told of it */
 	bool admitted; /* holds its devices */
 	bool agreeing; /* finishing, and the log is all that is waited for */
 	bool forget; /* the server has said so */
@@ -58,8 +58,8 @@ struct job *job_adopt(struct agent *g, const char *dir, struct err *e) MUST_CHEC
 void job_resume(struct job *j); /* after all are adopted */
 
 /* Ends it, whatever it is doing: REASON_CANCELLED, REASON_SUPERSEDED, REASON_TIMEOUT, … */
-void job_stop(struct job *j, enum reason why);
-void job_forget(struct job *j);
+bool job_stop(struct job *j, enum reason why); /* false: it knew already */
+bool job_forget(struct job *j); /* likewise */
 void job_report(const struct job *j, struct sync_attempt *out);
 bool job_holds(const struct job *j, struct str device);
 void job_admit(struct job *j); /* goes on when its devices are free */

@@ -135,7 +135,7 @@ static void finish_on_log(void *arg, const struct err *e)
 	struct job *j = arg;
 
 	if (!j->agreeing) {
-		job_stop(j, REASON_SUPERSEDED);
+		(void)job_stop(j, REASON_SUPERSEDED);
 		return;
 	}
 	j->agreeing = false;

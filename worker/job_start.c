@@ -126,10 +126,9 @@ static void job_on_workspace(void *arg, enum reason reason, const char *message)
 		return;
 	if (j->rec.stop != REASON_NONE)
 		job_stopped_early(j);
-	else if (reason == REASON_SUPERSEDED)
-		job_stop(j, REASON_SUPERSEDED), job_stopped_early(j);
 	else if (reason != REASON_NONE)
-		job_finish(j, ATTEMPT_FAILED, reason, message);
+		job_finish(j, reason == REASON_SUPERSEDED ? ATTEMPT_CANCELLED : ATTEMPT_FAILED,
+			reason, message);
 	else
 		job_enter(j, JOB_STARTING, job_on_prepared);
 }

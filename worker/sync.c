@@ -7,7 +7,14 @@
 #include "lib/loop/timer.h"
 #include "worker/agent.h"
 
-enum { ARENA_MAX = 96 << 20, BODY_MAX = 4 << 20, REPLY_MAX = 32 << 20, QUICK_MS = 200 };
+enum {
+	ARENA_MAX = 96 << 20,
+	BODY_MAX = 4 << 20,
+	REPLY_MAX = 32 << 20,
+	QUICK_MS = 200,
+	EMPTY_MAX = 3,
+	STORING_MS = 5
+};
 #define PAUSE_FIRST  (CLOCK_SECOND / 4)
 #define PAUSE_MOST   (15 * CLOCK_SECOND)
 #define WAIT_TIMEOUT (60 * CLOCK_SECOND) /* the server holds a request for 25 s */
@@ -17,6 +24,8 @@ enum { ARENA_MAX = 96 << 20, BODY_MAX = 4 << 20, REPLY_MAX = 32 << 20, QUICK_MS 
 struct lane {
 	struct sync *s;
 	bool wait; /* may be parked */
+	bool news; /* the last reply brought some */
+	int empty; /* replies in a row that came at once and brought nothing */
 	struct fetch *request;
 	struct buf body;
 	struct loop_timer next;
@@ -99,6 +108,11 @@ static void lane_send(void *arg)
 
 	if (l->request != NULL || l->s->stopped)
 		return;
+	if (l->wait && agent_storing(g)) {
+		/* It would be given again what it has just been given. */
+		loop_timer_set(&l->next, STORING_MS);
+		return;
+	}
 	a = arena_new(ARENA_MAX);
 	agent_report(g, a, &has);
 	has.wait = l->wait;
@@ -125,21 +139,22 @@ static int apply(struct lane *l, const struct fetch_reply *reply, struct err *e)
 
 	if (rc == 0) {
 		agent_renewed(l->s->agent);
-		agent_apply(l->s->agent, &want);
+		l->news = agent_apply(l->s->agent, &want);
 	}
 	arena_drop(a);
 	return rc;
 }
 
-/* When is the next one due? A parked one at once, unless the server does not hold it. */
+/* When is the next one due? A parked one at once, unless the server does not hold it any more. */
 static void lane_next(struct lane *l)
 {
 	struct sync *s = l->s;
 	int64_t took = (loop_now(s->agent->loop) - l->sent_at) / 1000;
 	int64_t renew = agent_renew_every(s->agent);
 
+	l->empty = took < QUICK_MS && !l->news ? l->empty + 1 : 0;
 	if (l->wait)
-		loop_timer_set(&l->next, took < QUICK_MS ? QUICK_MS - took : 0);
+		loop_timer_set(&l->next, l->empty > EMPTY_MAX ? QUICK_MS - took : 0);
 	else if (s->changed)
 		loop_timer_set(&l->next, 0);
 	if (s->park.request == NULL && !loop_timer_armed(&s->park.next))

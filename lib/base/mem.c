@@ -2,6 +2,7 @@
 
 #include "lib/base/err.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,11 @@ char *mem_dup(const char *s)
 void mem_free(void *p)
 {
 	free(p);
+}
+
+void mem_trim(void)
+{
+	(void)malloc_trim(0);
 }
 
 void mem_wipe(void *p, size_t n)

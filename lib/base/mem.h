@@ -12,6 +12,8 @@ void *mem_resize(void *p, size_t n, size_t size) __attribute__((returns_nonnull)
 char *mem_dup(const char *s) __attribute__((malloc, returns_nonnull));
 char *mem_dupn(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 void mem_free(void *p);
+/* Gives memory that is not used back to the kernel: after a burst, before a long rest. */
+void mem_trim(void);
 /* Overwrites a secret before it is freed; never optimised away. */
 void mem_wipe(void *p, size_t n);
 

@@ -28,7 +28,7 @@ class Attempt:
         self.reported = None      # the last sync_attempt
         self.states = []          # every state that was seen, in order
         self.cancel = None        # reason
-        self.log = b""
+        self.log = bytearray()
         self.final = None
         self.outputs = None
         self.uploads = {}
@@ -168,7 +168,7 @@ class FakeServer:
                 if name in ids:
                     reply["forget"].append(name)
                 continue
-            if x.reported is None and name not in ids:
+            if x.reported is None and name not in ids:  # whoever has reported it has it on disk
                 reply["assign"].append(x.assignment)
             mine = next((a for a in has if a["id"] == name), None)
             if mine is None:
@@ -223,7 +223,7 @@ class FakeServer:
             frames(data)
             if offset <= len(x.log) < offset + len(data):
                 assert x.log[offset:] == data[:len(x.log) - offset], "the log was rewritten"
-                x.log = x.log[:offset] + data
+                x.log += data[len(x.log) - offset:]
             self.lock.notify_all()
             return 200, {"length": len(x.log)}
 

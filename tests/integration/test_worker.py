@@ -502,7 +502,7 @@ def test_server_loses_a_part_of_the_log(server, worker):
         x.log = x.log[:at]
     server.wait(lambda s: b"line 80\n" in s.attempts[a].log)
     with server.lock:
-        server.attempts[a].log = b""
+        server.attempts[a].log = bytearray()
     open_gate(path)
     assert server.wait_end(a)["exit_code"] == 5
     check_count(server, a)

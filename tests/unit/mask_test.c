@@ -1,0 +1,148 @@
+/* worker/ship/mask.h: the same bytes are hidden wherever a spool is cut. */
+#include "api/frame.h"
+#include "lib/base/mem.h"
+#include "tests/unit/unit.h"
+#include "worker/ship/mask.h"
+
+#include <stdlib.h>
+
+#define SECRET "tdm_job_01kb9zv1f0m3_aaaaab"
+
+static unsigned seed;
+
+static unsigned next(unsigned n)
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 16) % n;
+}
+
+struct spool {
+	unsigned char p[8192];
+	size_t n;
+	size_t edges[512]; /* where frames begin; the last is n */
+	size_t frames;
+};
+
+static void add(struct spool *s, uint8_t stream, const char *text, size_t n)
+{
+	struct frame f = { .length = (uint32_t)n, .stream = stream, .time_us = 1 };
+
+	if (n == 0)
+		return;
+	frame_put(s->p + s->n, f);
+	memcpy(s->p + s->n + FRAME_HEADER, text, n);
+	s->n += FRAME_HEADER + n;
+	s->edges[++s->frames] = s->n;
+}
+
+/* Masks by pieces that end at random edges, as a shipper does; the result in place. */
+static void mask_in_pieces(struct spool *s, struct mask *m)
+{
+	size_t done = 0, edge = 0;
+
+	while (done < s->n) {
+		edge += 1 + next(3);
+		if (edge > s->frames)
+			edge = s->frames;
+		bool last = edge == s->frames;
+		size_t n = s->edges[edge] - done;
+		size_t gone = mask_frames(m, s->p + done, n, done, last);
+		assert_true(gone <= n && (gone == n || !last));
+		done += gone;
+	}
+}
+
+static size_t payload(const struct spool *s, uint8_t stream, char *out)
+{
+	struct frame f;
+	size_t n = 0;
+
+	for (size_t at = 0; at < s->n && frame_get(s->p + at, &f); at += FRAME_HEADER + f.length)
+		if (f.stream == stream) {
+			memcpy(out + n, s->p + at + FRAME_HEADER, f.length);
+			n += f.length;
+		}
+	out[n] = '\0';
+	return n;
+}
+
+static void fill(struct spool *s, const char *out, const char *err)
+{
+	size_t a = 0, b = 0, na = strlen(out), nb = strlen(err);
+
+	*s = (struct spool){ .n = 0 };
+	while (a < na || b < nb) {
+		size_t n = 1 + next(9);
+		if (a < na && (b >= nb || next(2) == 0)) {
+			n = n < na - a ? n : na - a;
+			add(s, FRAME_STDOUT, out + a, n);
+			a += n;
+		} else {
+			n = n < nb - b ? n : nb - b;
+			add(s, FRAME_STDERR, err + b, n);
+			b += n;
+		}
+	}
+}
+
+void test_mask__same_wherever_it_is_cut(void **state)
+{
+	static struct spool s;
+	static struct mask m;
+	char text[4096];
+
+	(void)state;
+	for (seed = 1; seed < 400; seed += 7) {
+		unsigned start = seed;
+		fill(&s,
+			"a" SECRET SECRET "b tdm_job_01kb9zv1f0m3_aaaaaab tdm_ " SECRET "\ntdm_job",
+			"tdm_tdm_job_01kb9zv1f0m3_aaaaab tdm_job_01kb9zv1f0m3_aaaaa");
+		mask_init(&m, STR(SECRET));
+		mask_in_pieces(&s, &m);
+		(void)payload(&s, FRAME_STDOUT, text);
+		assert_string_equal(text,
+			"atdm_***********************tdm_***********************b "
+			"tdm_job_01kb9zv1f0m3_aaaaaab tdm_ tdm_***********************\ntdm_job");
+		(void)payload(&s, FRAME_STDERR, text);
+		assert_string_equal(
+			text, "tdm_tdm_*********************** tdm_job_01kb9zv1f0m3_aaaaa");
+		seed = start;
+	}
+}
+
+void test_mask__nothing_to_hide(void **state)
+{
+	static struct spool s, before;
+	static struct mask m;
+
+	(void)state;
+	fill(&s, "short and " SECRET, "");
+	before = s;
+	mask_init(&m, STR("short"));
+	mask_in_pieces(&s, &m);
+	assert_memory_equal(s.p, before.p, s.n);
+	mask_init(&m, STR_NONE);
+	mask_in_pieces(&s, &m);
+	assert_memory_equal(s.p, before.p, s.n);
+}
+
+void test_mask__holds_back_what_may_be_it(void **state)
+{
+	static struct spool s;
+	static struct mask m;
+
+	(void)state;
+	s = (struct spool){ .n = 0 };
+	add(&s, FRAME_STDOUT, "before\n", 7);
+	add(&s, FRAME_STDOUT, "tdm_job_01", 10);
+	add(&s, FRAME_STDERR, "other\n", 6);
+	mask_init(&m, STR(SECRET));
+	/* Up to MASK_KEEP bytes of it tell nothing and may go. */
+	assert_int_equal(mask_frames(&m, s.p, s.n, 0, false), s.edges[1]);
+	assert_int_equal(mask_frames(&m, s.p + s.edges[1], s.n - s.edges[1], s.edges[1], true),
+		s.n - s.edges[1]);
+	s = (struct spool){ .n = 0 };
+	add(&s, FRAME_STDOUT, "tdm_", 4);
+	mask_init(&m, STR(SECRET));
+	assert_int_equal(mask_frames(&m, s.p, s.n, 0, false), s.n);
+}
