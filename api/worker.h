@@ -143,8 +143,7 @@ struct log_final {
 	struct str digest; /* sha256 of the whole spool */
 };
 extern const struct field log_final_fields[];
-/* The files of an output that is a folder by their path below it; an output that is a file by its
- * own name. Staged for a later step, a folder's files stand below the declared path again. */
+/* Files by their path below $TIDEMILL_OUTPUT: the output's declared path, or something below it. */
 struct output_files {
 	struct str name;
 	struct list files; /* struct file */

@@ -218,7 +218,7 @@ def test_output_folder(server, worker):
     a = server.assign(sh("cd $TIDEMILL_OUTPUT; mkdir -p model/sub; echo a > model/a; echo b > model/sub/b; cp model/a model/c"), outputs=OUT)
     server.refuse_uploads = 2
     assert server.wait_end(a)["state"] == "succeeded"
-    assert server.attempts[a].outputs == {"model": {"a": b"a\n", "sub/b": b"b\n", "c": b"a\n"}}
+    assert server.attempts[a].outputs == {"model": {"model/a": b"a\n", "model/sub/b": b"b\n", "model/c": b"a\n"}}
 
 
 @pytest.mark.parametrize("script,reason", [

@@ -40,24 +40,23 @@ static int on_file(void *arg, const char *path, int64_t size, struct err *e)
 {
 	struct walk *w = arg;
 	struct collect *c = w->c;
-	struct str p = str_c(path);
+	struct str p = str_c(path), full;
 
 	if (w->n == FILES_MAX)
 		return err_set(e, ERR_INVALID, "output %.63s has more than %d files",
 			w->output->name.p, FILES_MAX);
-	if (p.n > PATH_BYTES_MAX || str_has_control(p) || !str_utf8_valid(p))
+	if (p.n + w->output->path.n + 1 > PATH_BYTES_MAX || str_has_control(p) ||
+		!str_utf8_valid(p))
 		return err_set(e, ERR_INVALID,
 			"output %.63s: the path of a file must be UTF-8 without control "
 			"characters and up to %d bytes",
 			w->output->name.p, PATH_BYTES_MAX);
-	if (arena_room(c->a) < 4 * PATH_MAX + (c->n + 1) * 4 * sizeof(struct file))
+	if (arena_room(c->a) < 4 * PATH_MAX)
 		return err_set(e, ERR_INVALID, "the outputs have too many files");
+	full = w->single ? arena_str(c->a, w->output->path)
+			 : arena_printf(c->a, "%s/%s", w->output->path.p, path);
 	c->files = mem_resize(c->files, c->n + 1, sizeof *c->files);
-	c->files[c->n++] = (struct collect_file){
-		.file = { .path = arena_str(c->a, p), .size = size },
-		.path = w->single ? w->output->path.p
-				  : arena_printf(c->a, "%s/%s", w->output->path.p, path).p,
-	};
+	c->files[c->n++] = (struct file){ .path = full, .size = size };
 	w->n++;
 	return 0;
 }
@@ -102,9 +101,8 @@ static int find_output(struct collect *c, int root, const struct assigned_output
 		return wrong(c, REASON_OUTPUT_INVALID, &e);
 	}
 	w.single = S_ISREG(st.st_mode);
-	const char *slash = strrchr(o->path.p, '/');
 	if (w.single)
-		rc = on_file(&w, slash != NULL ? slash + 1 : o->path.p, st.st_size, &e);
+		rc = on_file(&w, "", st.st_size, &e);
 	else
 		rc = fs_walk(full, on_file, on_other, &w, &e);
 	if (rc < 0)
@@ -117,18 +115,17 @@ static int find_output(struct collect *c, int root, const struct assigned_output
 	return 0;
 }
 
-static int digest_file(
-	struct collect *c, int root, struct collect_file *f, struct hash *hash, char *bytes)
+static int digest_file(struct collect *c, int root, struct file *f, struct hash *hash, char *bytes)
 {
 	unsigned char digest[HASH_SIZE];
 	char hex[HASH_HEX + 1];
 	struct err e;
 	ssize_t n = 1;
-	int fd = fs_open_file_beneath(root, f->path, &e);
+	int fd = fs_open_file_beneath(root, f->path.p, &e);
 
 	if (fd < 0)
 		return wrong(c, REASON_OUTPUT_INVALID, &e);
-	f->file.size = 0;
+	f->size = 0;
 	while (n > 0 && !atomic_load(&c->stop)) {
 		n = read(fd, bytes, READ_BYTES);
 		if (n < 0 && errno == EINTR) {
@@ -137,14 +134,14 @@ static int digest_file(
 		}
 		if (n > 0) {
 			hash_add(hash, (struct str){ bytes, (size_t)n });
-			f->file.size += n;
+			f->size += n;
 		}
 	}
 	if (n < 0)
-		(void)err_errno(&e, "read", f->path);
+		(void)err_errno(&e, "read", f->path.p);
 	(void)close(fd);
 	hash_end(hash, digest);
-	f->file.digest = arena_str(c->a, str_c(hash_hex(hex, digest)));
+	f->digest = arena_str(c->a, str_c(hash_hex(hex, digest)));
 	return n < 0 ? wrong(c, REASON_OUTPUT_INVALID, &e) : 0;
 }
 
@@ -168,14 +165,11 @@ void collect_run(struct collect *c)
 	for (size_t i = 0; rc == 0 && i < c->n && !atomic_load(&c->stop); i++)
 		rc = digest_file(c, root, &c->files[i], hash, bytes);
 	c->found = arena_array_of(c->a, struct output_files, c->outputs->n + 1);
-	for (size_t i = 0; rc == 0 && i < c->outputs->n; i++) {
-		size_t n = first[i + 1] - first[i];
-		struct file *files = arena_array_of(c->a, struct file, n);
-		for (size_t k = 0; k < n; k++)
-			files[k] = c->files[first[i] + k].file;
-		c->found[i].name = list_at(c->outputs, struct assigned_output, i)->name;
-		c->found[i].files = (struct list){ files, n };
-	}
+	for (size_t i = 0; rc == 0 && i < c->outputs->n; i++)
+		c->found[i] = (struct output_files){
+			.name = list_at(c->outputs, struct assigned_output, i)->name,
+			.files = { c->files + first[i], first[i + 1] - first[i] },
+		};
 	if (root >= 0)
 		(void)close(root);
 	mem_free(bytes);

@@ -7,18 +7,13 @@
 
 #include <stdatomic.h>
 
-struct collect_file {
-	struct file file; /* as it is committed */
-	const char *path; /* below the root */
-};
-
 struct collect {
 	const char *root;
 	const struct list *outputs; /* struct assigned_output */
 	struct arena *a; /* holds all that is found */
 	atomic_bool stop; /* set by others: end soon */
 
-	struct collect_file *files; /* all of them; mem_free */
+	struct file *files; /* all of them, as they are committed: paths below the root; mem_free */
 	size_t n;
 	struct output_files *found; /* one for each output, in the arena */
 	enum reason reason; /* REASON_NONE when all is well */

@@ -133,7 +133,7 @@ static bool was_uploaded(const struct ship_outputs *o, const struct file *f)
 {
 	/* Neighbours only: a full search would be quadratic, and a second PUT costs little. */
 	for (size_t i = o->next; i-- > 0 && o->next - i <= 16;)
-		if (str_eq(o->collect.files[i].file.digest, f->digest))
+		if (str_eq(o->collect.files[i].digest, f->digest))
 			return true;
 	return false;
 }
@@ -143,15 +143,15 @@ static void outputs_upload(struct ship_outputs *o)
 	char path[SHIP_PATH_MAX];
 	struct err e;
 
-	while (o->next < o->collect.n && was_uploaded(o, &o->collect.files[o->next].file))
+	while (o->next < o->collect.n && was_uploaded(o, &o->collect.files[o->next]))
 		o->next++;
 	if (o->next == o->collect.n) {
 		outputs_commit(o);
 		return;
 	}
-	const struct collect_file *f = &o->collect.files[o->next];
+	const struct file *f = &o->collect.files[o->next];
 	int root = open(o->collect.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	o->fd = fs_open_file_beneath(root, f->path, &e);
+	o->fd = fs_open_file_beneath(root, f->path.p, &e);
 	if (root >= 0)
 		(void)close(root);
 	if (o->fd < 0) {
@@ -159,13 +159,13 @@ static void outputs_upload(struct ship_outputs *o)
 		return;
 	}
 	(void)str_print(path, sizeof path, "/api/v1/workers/self/attempts/%s/blobs/%s?epoch=%lld",
-		o->to.attempt, f->file.digest.p, (long long)o->to.epoch);
+		o->to.attempt, f->digest.p, (long long)o->to.epoch);
 	const struct fetch_request q = { .method = "PUT",
 		.path = path,
 		.headers = { "Content-Type: application/octet-stream" },
 		.has_fd = true,
 		.fd = o->fd,
-		.length = f->file.size,
+		.length = f->size,
 		.timeout = -1,
 		.idle_timeout = IDLE_TIMEOUT };
 	o->request = fetch_start(o->to.http, &q, outputs_on_uploaded, o);

@@ -1,8 +1,8 @@
 /*
  * Brings the declared outputs of an attempt to the server: collects the files on a work thread
  * (never through links, and only what is a plain file), digests them, uploads what the server asks
- * for, and commits the list. An output that is a folder gives its files by their path below it; one
- * that is a file gives that file by its own name. Uploads that fail are tried again for hours.
+ * for, and commits the list, by their paths below the folder of the outputs. Uploads that fail are
+ * tried again for hours.
  */
 #ifndef WORKER_SHIP_OUTPUTS_H
 #define WORKER_SHIP_OUTPUTS_H
