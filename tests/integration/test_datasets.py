@@ -1,6 +1,7 @@
 """Data sets through the API: versions, manifests, appends, conflicts, downloads."""
 import hashlib
 import http.client
+import json
 import os
 import threading
 
@@ -224,3 +225,36 @@ def test_others_see_nothing(server, api, project, dataset):
     assert viewer.get(dataset).status == 200
     assert viewer.post(f"{dataset}/versions", {"files": [{"path": "a", "digest": "0" * 64, "size": 1}]}).status == 403
     assert viewer.delete(dataset).status == 403
+
+
+STRANGE = [None, True, 0, -1, 2**63, 1.5, "", "x", "a\0b", "\ud800", "é" * 9000, [], ["x"], [None], {}, {"a": 1}, [{}],
+           {"k": "v" * 300}, {"": "v"}, {"k" * 64: "v"}, {"k": 1}]
+
+
+def test_strange_values_never_end_in_a_server_error(api, project, dataset):
+    good = {"files": [entry(api, project, "a", b"a", media_type="text/csv")], "append_to": 1, "latest": False,
+            "description": "d", "labels": {"a": "b"}}
+    new = {"name": "sweep", "description": "d", "labels": {"a": "b"}}
+    base = f"/api/v1/projects/{project}/datasets"
+
+    def send(url, body):
+        text = json.dumps(body).encode() if isinstance(body, dict) else body
+        reply = api.post(url, text, headers={"Content-Type": "application/json"})
+        assert reply.status in (201, 400, 409, 422), (url, text[:300], reply)
+        if reply.status in (400, 422):
+            assert reply.headers["Content-Type"] == "application/problem+json", reply
+        return reply.status
+    for url, body in ((f"{dataset}/versions", good), (base, new)):
+        text = json.dumps(body).encode()
+        for field in body:
+            for value in STRANGE:
+                send(url, dict(body, **{field: value}))
+            send(url, {k: v for k, v in body.items() if k != field})
+            assert send(url, text[:-1] + f', "{field}": 1}}'.encode()) == 400, "a duplicate member was taken"
+        assert send(url, dict(body, unknown=1)) == 422
+        for broken in (b"", b"{", b"[]", b"null", b"\xff", b'{"files": "\xff"}', text + b"x", b"[" * 50_000):
+            assert send(url, broken) in (400, 422)
+    for member in good["files"][0]:
+        for value in STRANGE:
+            send(f"{dataset}/versions", dict(good, files=[dict(good["files"][0], **{member: value})]))
+    assert api.post(f"{dataset}/versions", b"{}", headers={"Content-Type": "text/plain"}).status == 415
