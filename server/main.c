@@ -26,6 +26,7 @@
 #include "server/rest/rest.h"
 #include "server/rest/sync.h"
 #include "server/sched/blob_gc.h"
+#include "server/sched/finish.h"
 #include "server/sched/fleet.h"
 #include "server/sched/hub.h"
 #include "server/sched/launch.h"
@@ -277,6 +278,7 @@ static int server_open(struct server *s, struct err *e)
 	app->launcher = launcher_new(app);
 	app->progress = progress_new(app);
 	app->windows = windows_new(app);
+	app->finish = finish_new(app);
 	app->fleet = fleet_new(app);
 	app->reporter = reporter_new(app);
 	app->sched = sched_new(app);
@@ -303,6 +305,8 @@ static void server_close(struct server *s)
 	triggers_free(app->triggers);
 	sched_free(app->sched);
 	fleet_free(app->fleet);
+	finish_free(app->finish);
+	app->finish = NULL;
 	windows_free(app->windows);
 	app->windows = NULL;
 	launcher_free(app->launcher);

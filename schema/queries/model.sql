@@ -102,7 +102,8 @@ WHERE m.project_id = $1 AND m.name = $2 AND lpad(h.id::text, 20, '0') < $3 ORDER
 
 -- name: finish_run :one
 -- params: run_id text
-SELECT r.id, r.project_id, r.state, r.version, r.spec, r.models, r.decision_id, r.repository, r.commit, r.pipeline
+SELECT r.id, r.project_id, r.state, r.version, r.spec, r.models, r.decision_id, r.repository, r.commit, r.pipeline,
+	r.concurrency_group, r.created_by
 FROM run r WHERE r.id = $1;
 
 -- name: finish_outputs :many

@@ -1,9 +1,12 @@
 """The Chicago example without a worker: a model version put into the store by hand, rows scored by a ridge regression."""
+import datetime
 import gzip
 import hashlib
 import json
 import subprocess
 from pathlib import Path
+
+from harness import until
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples/chicago"
@@ -85,3 +88,35 @@ def chicago():
 
 def chicago_plain():
     return gzip.decompress(chicago())
+
+
+def end_steps(server, api, project, run_id, outputs):
+    """Plays the worker by SQL: all steps have succeeded, with these outputs {"step.output": {path: bytes}}; then waits for
+    the run's end and returns it."""
+    for where, files in outputs.items():
+        step, output = where.split(".")
+        for path, data in files.items():
+            digest = hashlib.sha256(data).hexdigest()
+            api.put(f"/api/v1/projects/{project}/blobs/{digest}", data, expect=201)
+            server.sql(f"""INSERT INTO step_output (step_id, name, path, size, digest)
+                SELECT id, '{output}', '{path}', {len(data)}, '\\x{digest}' FROM step WHERE run_id = '{run_id}' AND name = '{step}'""")
+    server.sql(f"""DELETE FROM queue WHERE run_id = '{run_id}';
+        UPDATE step SET state = 'succeeded', ended_at = now() WHERE run_id = '{run_id}';
+        UPDATE run SET state = 'finishing', version = version + 1 WHERE id = '{run_id}';""")
+
+    def ended():
+        run = api.get(f"/api/v1/runs/{run_id}", expect=200).json()
+        return run if run["state"] in ("succeeded", "failed", "cancelled") else None
+
+    return until(ended, 60, message=lambda: server.log()[-4000:])
+
+
+def predictions(**models):
+    """The evaluate step's file: the same rows scored by each model."""
+    out = ["row_id,model,y_true,y_pred,weekend"]
+    for name, scored_rows in models.items():
+        for row in scored_rows:
+            cells = row.split(",")
+            weekday = datetime.date.fromisoformat(cells[0]).weekday()
+            out.append(f"{cells[0]},{name},{cells[3]},{cells[2]},{'yes' if weekday >= 5 else 'no'}")
+    return ("\n".join(out) + "\n").encode()

@@ -73,3 +73,59 @@ def test_it_warns_at_the_first_and_retrains_at_the_second_hot_quarter(story, ser
                              "holdout_to": "2008-03-31", "alpha": 1.0}
     assert server.sql("SELECT count(*) FROM retraining") == ["1"]
     assert all(d["data_quality"]["inputs"]["verdict"] == "calm" for d in story["closed"].values())
+
+
+def test_the_retraining_is_gated_promoted_and_pays_off(story, server, api):
+    fire = story["closed"][2008, 1]["performance"]
+    header, fresh = world.scored("2005-01-01", "2007-12-31", "2008-01-01", "2009-12-31")
+    holdout = {"champion": world.quarter(story["rows"], 2008, 1), "challenger": world.quarter(fresh, 2008, 1)}
+    run = world.end_steps(server, api, "demo", fire["run_id"], {
+        "train.model": {"model.json": b"{}", "sub/weights.bin": b"\0\1"},
+        "evaluate.predictions": {"predictions.csv": world.predictions(**holdout)}})
+    assert (run["state"], run["model_version"]) == ("succeeded", "ridership/2"), run
+    v = api.get(f"{BASE}/models/ridership/versions/2", expect=200).json()
+    assert (v["verdict"], v["aliases"], v["run_id"]) == ("promoted", ["champion"], fire["run_id"]), v["verdict_reason"]
+    assert v["training_data"]["from"] == "2005-01-01" and v["training_data"]["dataset"] == "ridership"
+    assert v["level"] == pytest.approx(world.error(holdout["challenger"]), abs=1e-4)
+    assert v["gate"]["champion"] == pytest.approx(world.error(holdout["champion"]), abs=1e-4)
+    assert {i["verdict"] for i in v["gate"]["items"]} <= {"pass", "skipped"} and v["gate"]["levels"]["mae"] == v["level"]
+    monitor = api.get(f"{BASE}/monitors/ridership", expect=200).json()
+    assert monitor["champion"] == "ridership/2"
+    assert monitor["policy_state"]["open"] is False and monitor["policy_state"]["performance"]["level"] == "ok"
+    assert server.sql("SELECT count(*) FROM retraining") == ["0"]
+    decision = api.get(f"/api/v1/decisions/{fire['id']}", expect=200).json()
+    assert (decision["run_state"], decision["model_version"], decision["verdict"]) == ("succeeded", "ridership/2", "promoted")
+    assert decision["outcome"] == {}
+
+    old, new = [], []
+    for year, q in [(2008, 2), (2008, 3), (2008, 4), (2009, 1)]:
+        part = world.quarter(fresh, year, q)
+        api.post(f"{BASE}/monitors/ridership/observations?batch={year}q{q}", world.csv(header, part),
+                 headers={"Content-Type": "text/csv"}, expect=200)
+        done = api.post(f"{BASE}/monitors/ridership/windows/close", {"before": f"{year + q // 4}-{q % 4 * 3 + 1:02d}-01T00:00:00Z"},
+                        expect=200).json()
+        assert done["closed"] == 1
+        old.append(world.error(world.quarter(story["rows"], year, q)))
+        new.append(world.error(part))
+    assert sum(new) < sum(old)
+    outcome = api.get(f"/api/v1/decisions/{fire['id']}", expect=200).json()["outcome"]
+    assert outcome["windows"] == 4 and outcome["after"] == pytest.approx(sum(new) / 4, abs=1e-6)
+    assert outcome["before"] == pytest.approx(world.error(holdout["champion"]), abs=1e-6) and outcome["after"] < outcome["before"]
+    windows = api.get(f"{BASE}/monitors/ridership/windows?limit=4", expect=200).json()["items"]
+    assert {w["model_version"] for w in windows} == {"ridership/2"} and all(w["level"] == v["level"] for w in windows)
+
+
+def test_the_table_of_features_and_windows(story, api):
+    heat = api.get(f"{BASE}/monitors/ridership/heat?windows=10", expect=200).json()
+    assert len(heat["windows"]) == 10 and heat["windows"] == sorted(heat["windows"], key=lambda w: w["start"])
+    assert len(heat["features"]) == 48
+    for f in heat["features"]:
+        assert len(f["values"]) == len(f["drifted"]) == 10 and f["threshold"] == 0.2
+    newest = heat["windows"][-1]["id"]
+    metrics = api.get(f"{BASE}/monitors/ridership/windows/{newest}/metrics", expect=200).json()["items"]
+    names = {(m["feature"], m["metric"]) for m in metrics}
+    assert {("temp", "psi"), ("temp", "ks"), ("temp", "wasserstein"), ("temp", "jensen_shannon"), ("temp", "missing_rate"),
+            ("", "row_count"), ("", "mae"), ("Cubs_Home", "psi")} <= names
+    assert {m["status"] for m in metrics} <= {"ok", "constant"}
+    psi = {m["feature"]: m["value"] for m in metrics if m["metric"] == "psi"}
+    assert all(f["values"][-1] == pytest.approx(psi[f["name"]]) for f in heat["features"])

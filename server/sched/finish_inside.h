@@ -1,0 +1,69 @@
+/* What the files of finish share: finish.c leads, finish_write.c writes. */
+#ifndef SERVER_SCHED_FINISH_INSIDE_H
+#define SERVER_SCHED_FINISH_INSIDE_H
+#include "lib/db/row.h"
+#include "server/core/policy.h"
+#include "server/sched/feed.h"
+#include "server/sched/finish.h"
+#include "server/sched/gate_read.h"
+#include "server/store/model_store.h"
+
+struct finish_output {
+	struct str step_id, step, output, path;
+	struct blob_id blob;
+};
+
+struct finish_step {
+	struct str id, name, tracking_run, image_digest, metrics;
+};
+
+struct finish_dataset {
+	struct str name, dataset, version_id;
+	int64_t number;
+};
+
+struct finish_monitor {
+	struct str id;
+	int64_t version;
+	struct policy_rules rules;
+	struct policy_state state;
+	bool watches, asked; /* the alias that may move; its decision started the run */
+};
+
+/* One run on its way to its end. Everything lies in the arena of the try, except the id. */
+struct finishing {
+	struct finish *all;
+	struct app *app;
+	struct str run_id; /* in keep */
+	struct arena *keep, *arena;
+	unsigned tries;
+	struct err err;
+	/* the run */
+	struct str project_id, group, decision_id, repository, commit, created_by, models, pipeline;
+	int64_t version;
+	struct pipeline_spec spec;
+	struct finish_output *outputs;
+	struct finish_step *steps;
+	struct finish_dataset *datasets;
+	size_t n_outputs, n_steps, n_datasets;
+	/* observations */
+	size_t fed; /* outputs that have been looked at */
+	struct feed feed;
+	/* the model */
+	struct str against_id, promote_id; /* the versions that have the aliases now */
+	struct finish_monitor *monitors;
+	size_t n_monitors;
+	struct gate_source gate_source;
+	struct gate_verdict_made *gate;
+	const char *verdict; /* none, promoted, refused, needs_approval */
+	struct str verdict_reason;
+};
+
+bool finish_is_output(const struct finish_output *o, struct str reference); /* "train.model" */
+/* All that follows from success, or from a failure with the words in f->err, in one unit. */
+void finish_add_success(struct finishing *f, struct db_unit *u);
+void finish_add_failure(struct finishing *f, struct db_unit *u, const char *reason);
+/* The verdict in f->gate, or what stands against it; fills verdict and verdict_reason. */
+void finish_judge(struct finishing *f);
+
+#endif
