@@ -31,6 +31,7 @@
 #include "server/sched/hub.h"
 #include "server/sched/launch.h"
 #include "server/sched/progress.h"
+#include "server/sched/retention.h"
 #include "server/sched/sched.h"
 #include "server/sched/triggers.h"
 #include "server/sched/windows.h"
@@ -52,6 +53,7 @@ struct server {
 	struct http_tls *tls;
 	struct loop_signal *term, *intr, *hup;
 	struct blob_gc *gc;
+	struct retention_daily *retention;
 };
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
@@ -60,7 +62,7 @@ static const struct binding *const bindings[] = { project_bindings, auth_binding
 	observation_bindings, tracking_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
 	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings,
 	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, metrics_bindings,
-	NULL };
+	retention_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -282,6 +284,7 @@ static int server_open(struct server *s, struct err *e)
 	app->fleet = fleet_new(app);
 	app->reporter = reporter_new(app);
 	app->sched = sched_new(app);
+	s->retention = retention_daily_new(app);
 	app->triggers = triggers_new(app);
 	return open_listener(s, e);
 }
@@ -294,6 +297,7 @@ static void server_close(struct server *s)
 	loop_signal_free(s->intr);
 	loop_signal_free(s->hup);
 	blob_gc_free(s->gc);
+	retention_daily_free(s->retention);
 	if (app->http != NULL)
 		http_server_free(app->http);
 	/* Parked requests and streams are told now that their clients are gone. */

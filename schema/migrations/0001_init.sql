@@ -960,8 +960,9 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Drops the partitions of `parent` that end on or before `day`; returns their names.
-CREATE FUNCTION partition_drop(parent text, day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
+-- Drops the partitions of `parent` that end on or before `day`; returns their names. Gives up rather than holding
+-- writers back behind a long reader.
+CREATE FUNCTION partition_drop(parent text, day date) RETURNS SETOF text LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
 	child record;
 BEGIN
@@ -976,5 +977,29 @@ BEGIN
 		END IF;
 	END LOOP;
 END $$;
+
+-- ---- what goes with a row that has no foreign key to it ------------------------------------------------------------
+
+CREATE FUNCTION log_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM log_chunk WHERE made = OLD.made AND attempt_id = OLD.attempt_id;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER log_deleted AFTER DELETE ON log FOR EACH ROW EXECUTE FUNCTION log_deleted();
+
+CREATE FUNCTION step_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM tracking_run WHERE run_id = OLD.tracking_run;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER step_deleted AFTER DELETE ON step FOR EACH ROW WHEN (OLD.tracking_run IS NOT NULL)
+	EXECUTE FUNCTION step_deleted();
+
+CREATE FUNCTION tracking_run_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM metric WHERE made = OLD.made AND tracking_id = OLD.id;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER tracking_run_deleted AFTER DELETE ON tracking_run FOR EACH ROW EXECUTE FUNCTION tracking_run_deleted();
 
 SELECT partition_ensure_all(current_date);

@@ -11,6 +11,7 @@ extern const struct binding log_final_bindings[];
 extern const struct binding log_bindings[];
 extern const struct binding event_bindings[];
 extern const struct binding metrics_bindings[];
+extern const struct binding retention_bindings[];
 extern const struct binding blob_bindings[];
 extern const struct binding dataset_bindings[];
 extern const struct binding dataset_create_bindings[];
