@@ -17,6 +17,7 @@ struct app {
 	struct pepper *pepper; /* store/credential.h */
 	struct auth *auth; /* rest/auth.h: token cache */
 	struct blobs *blobs; /* blob/blob.h */
+	struct metric_group *points; /* store/metric_group.h */
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
 	struct launcher *launcher; /* sched/launch.h */
 	struct reporter *reporter; /* rest/sync.h */

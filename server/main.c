@@ -36,6 +36,7 @@
 #include "server/sched/triggers.h"
 #include "server/sched/windows.h"
 #include "server/store/credential.h"
+#include "server/store/metric_group.h"
 
 #include "gen/sql.h"
 
@@ -268,6 +269,7 @@ static int server_open(struct server *s, struct err *e)
 	s->term = loop_signal_new(app->loop, SIGTERM, on_signal, s);
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
+	app->points = metric_group_new(app->loop, app->db);
 	app->blobs = blobs_open_fs(
 		app->loop, arena_printf(s->arena, "%s/blobs", app->conf.data_dir.p).p, e);
 	if (app->blobs == NULL)
@@ -320,6 +322,7 @@ static void server_close(struct server *s)
 	if (app->loop != NULL) {
 		db_listen_free(app->listen);
 		db_notify_free(app->notify);
+		metric_group_free(app->points);
 		db_free(app->db);
 		app->db = NULL;
 		loop_step(app->loop, false);

@@ -136,3 +136,38 @@ SELECT key, count(*) AS count, min(value) FILTER (WHERE NOT is_nan) AS min, max(
 	(array_agg(CASE WHEN is_nan THEN 'NaN'::float8 ELSE value END ORDER BY step DESC, time DESC, value DESC, is_nan DESC))[1]
 		AS last
 FROM point GROUP BY key, bucket ORDER BY key, bucket;
+
+-- The batch of many callers (metric_store.h). The attempts among them are held as they are until the commit …
+-- name: metric_group_hold :many
+-- params: attempts text[]
+SELECT 1 FROM attempt WHERE id = ANY ($1) ORDER BY id FOR SHARE;
+
+-- … so that what this sees of them stays true. Rows: the callers whose points are written.
+-- name: metric_group_put :many
+-- params: ords bigint[], trackings bigint[], mades date[], attempts text[], epochs bigint[], of bigint[], keys text[], steps bigint[], times bigint[], values float8[], nans bool[]
+WITH taken AS (
+	SELECT i.ord, i.tracking_id, i.made
+	FROM unnest($1::bigint[], $2::bigint[], $3::date[], $4::text[], $5::bigint[]) AS i (ord, tracking_id, made, attempt_id, epoch)
+	WHERE EXISTS (SELECT 1 FROM tracking_run t WHERE t.id = i.tracking_id AND t.lifecycle = 'active')
+		AND (i.attempt_id IS NULL OR EXISTS (SELECT 1 FROM attempt a WHERE a.id = i.attempt_id AND a.epoch = i.epoch
+			AND a.state IN ('assigned', 'preparing', 'running', 'finishing')))
+), point AS (
+	SELECT i.made, i.tracking_id, k.id AS key_id, p.step, p.time, p.value, p.is_nan
+	FROM unnest($6::bigint[], $7::text[], $8::bigint[], $9::bigint[], $10::float8[], $11::bool[])
+		AS p (ord, key, step, time, value, is_nan)
+	JOIN taken i ON i.ord = p.ord JOIN metric_key k ON k.key = p.key
+), points AS (
+	INSERT INTO metric (made, tracking_id, key_id, step, time, value, is_nan)
+	SELECT made, tracking_id, key_id, step, time, value, is_nan FROM point
+	ORDER BY made, tracking_id, key_id, step, time, value, is_nan
+	ON CONFLICT DO NOTHING
+), latest AS (
+	INSERT INTO metric_latest (tracking_id, key_id, step, time, value, is_nan)
+	SELECT DISTINCT ON (tracking_id, key_id) tracking_id, key_id, step, time, value, is_nan FROM point
+	ORDER BY tracking_id, key_id, step DESC, time DESC, value DESC, is_nan DESC
+	ON CONFLICT (tracking_id, key_id) DO UPDATE
+		SET step = excluded.step, time = excluded.time, value = excluded.value, is_nan = excluded.is_nan
+		WHERE (excluded.step, excluded.time, excluded.value, excluded.is_nan)
+			> (metric_latest.step, metric_latest.time, metric_latest.value, metric_latest.is_nan)
+)
+SELECT ord FROM taken;

@@ -5,10 +5,12 @@
  * nothing.
  *
  *     log_… → check → (run) → on_run → [params: clash?] → write → {}
- *                                          ↑__ a param was written meanwhile __|
+ *                                |         ↑__ a param was written meanwhile __|
+ *                                `→ points alone: join the group → on_joined → {}
  */
 #include "server/mlflow/handlers.h"
 #include "server/mlflow/pairs.h"
+#include "server/store/metric_group.h"
 
 #include <math.h>
 
@@ -71,9 +73,11 @@ struct batch {
 	struct point_columns points;
 	struct pair_columns params, tags;
 	bool lone; /* a single param: its conflict has another text */
+	struct metric_item item;
 };
 
 static void batch_on_run(struct call *c);
+static void batch_on_joined(void *arg, const struct err *e);
 static void batch_check_params(struct call *c);
 static void batch_on_clash(struct call *c, const struct db_rows *rows);
 static void batch_write(struct call *c);
@@ -247,12 +251,45 @@ static void set_tag(struct call *c)
 
 /* ---- writing ---- */
 
+/* Points alone go together with those of other callers. */
+static void batch_join(struct call *c)
+{
+	const struct flow *f = flow_of(c);
+	struct batch *b = f->mine;
+	bool job = c->who.kind == CREDENTIAL_JOB;
+	struct err e;
+
+	b->item = (struct metric_item){ .tracking_id = f->run.id,
+		.made_day = f->run.made,
+		.points = b->points,
+		.attempt_id = job ? c->who.attempt_id : STR_NONE,
+		.epoch = c->who.epoch,
+		.done = batch_on_joined,
+		.arg = c };
+	if (metric_group_add(c->app->points, &b->item, &e) < 0)
+		call_fail(c, &e);
+}
+
+static void batch_on_joined(void *arg, const struct err *e)
+{
+	struct call *c = arg;
+
+	if (e->code != ERR_OK) {
+		call_fail(c, e);
+		return;
+	}
+	app_changed(c->app);
+	flow_reply_done(c);
+}
+
 static void batch_on_run(struct call *c)
 {
 	const struct batch *b = flow_of(c)->mine;
 
 	if (b->points.n + b->params.n + b->tags.n == 0)
 		flow_reply_done(c);
+	else if (b->params.n + b->tags.n == 0)
+		batch_join(c);
 	else if (b->params.n != 0)
 		batch_check_params(c);
 	else

@@ -616,3 +616,33 @@ def test_strange_queries(flow, run, api, path, args):
                 continue  # the twin of run_id, which is looked at first
             assert reply.status in (400, 404), (arg, raw, reply)
             assert "error_code" in reply.json()
+
+
+def test_points_of_many_callers_go_together(server, project, flow):
+    """One that is refused does not touch the others of its batch, and a deleted run takes nothing."""
+    client, own, attempt = job(server, project, "group")
+    runs = [flow.run() for _ in range(6)]
+    deleted = flow.run()
+    seen = {}
+
+    def one(name, c, run):
+        seen[name] = []
+        for i in range(25):
+            reply = c.post(f"{M}/runs/log-metric", {"run_id": run, "key": "g", "value": i, "timestamp": i, "step": i})
+            seen[name].append(reply.status)
+    threads = [threading.Thread(target=one, args=(i, server.admin(), r)) for i, r in enumerate(runs)]
+    threads += [threading.Thread(target=one, args=("job", client, own)),
+                threading.Thread(target=one, args=("deleted", server.admin(), deleted))]
+    server.sql(f"UPDATE tracking_run SET lifecycle = 'deleted' WHERE run_id = '{deleted}'")
+    for t in threads:
+        t.start()
+    server.sql(f"UPDATE attempt SET state = 'lost', ended_at = now() WHERE id = '{attempt}'")
+    for t in threads:
+        t.join()
+    assert all(seen[i] == [200] * 25 for i in range(6)), seen
+    assert seen["deleted"] == [400] * 25
+    assert set(seen["job"]) <= {200, 401, 409} and seen["job"][-1] != 200
+    for run in runs:
+        assert len(flow.get("/metrics/get-history", run_id=run, metric_key="g")["metrics"]) == 25
+    kept = flow.get("/metrics/get-history", run_id=own, metric_key="g").get("metrics", [])
+    assert len(kept) == seen["job"].count(200)
