@@ -355,7 +355,7 @@ int api_each(struct cli *c, const struct api_call *q, int64_t limit, api_item_cb
 	while (at < API_QUERY && one.query[at].name != NULL)
 		at++;
 	BUG_ON(at + 2 > API_QUERY || route == NULL);
-	bool paged = field_find(route->query, STR("limit")) != NULL;
+	bool paged = route->query != NULL && field_find(route->query, STR("limit")) != NULL;
 	struct str next = STR_NONE;
 	do {
 		(void)str_print(

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ROWS_SHOWN = 10, DEPTH_SHOWN = 6 };
+
 /* ---- model alias set ------------------------------------------------------------------------- */
 
 /* The ETag of the alias as it is, STR_NONE when there is none. */
@@ -155,20 +157,46 @@ int cmd_monitor_mute(struct cli *c, struct err *e)
 
 /* ---- drift explain --------------------------------------------------------------------------- */
 
-/* Members of an object, one a line, those that are objects themselves below their name. */
+static bool is_tree(const struct jsn *v)
+{
+	return jsn_type(v) == JSN_OBJ ||
+	       (jsn_type(v) == JSN_LIST && jsn_type(jsn_at(v, 0)) == JSN_OBJ);
+}
+
+/* An object of a list on one line. */
+static void put_row(const struct cli *c, const struct jsn *v, int depth, struct buf *out)
+{
+	buf_addf(out, "%*s", depth * 2, "");
+	view_cell(c, jsn_type(v) == JSN_OBJ ? COLUMN_PAIRS : COLUMN_TEXT, v, out);
+	buf_addc(out, '\n');
+}
+
+static void put_rows(const struct cli *c, const struct jsn *list, int depth, struct buf *out)
+{
+	size_t n = jsn_count(list);
+
+	for (size_t i = 0; i < n && i < ROWS_SHOWN; i++)
+		put_row(c, jsn_at(list, i), depth, out);
+	if (n > ROWS_SHOWN)
+		buf_addf(out, "%*sand %zu more\n", depth * 2, "", n - ROWS_SHOWN);
+}
+
+/* Members of an object, one a line, those that are objects or lists of objects below their name. */
 static void put_tree(const struct cli *c, const struct jsn *v, int depth, struct buf *out)
 {
 	for (size_t i = 0; i < jsn_count(v); i++) {
 		const struct jsn *m = jsn_at(v, i);
-		bool nested = jsn_type(m) == JSN_OBJ && depth < 6;
+		bool nested = is_tree(m) && depth < DEPTH_SHOWN;
 		buf_addf(out, "%*s%.*s%s", depth * 2, "", STR_ARG(jsn_name(m)),
 			nested ? "\n" : ": ");
-		if (nested) {
+		if (nested && jsn_type(m) == JSN_OBJ) {
 			put_tree(c, m, depth + 1, out);
-			continue;
+		} else if (nested) {
+			put_rows(c, m, depth + 1, out);
+		} else {
+			view_cell(c, COLUMN_TEXT, m, out);
+			buf_addc(out, '\n');
 		}
-		view_cell(c, COLUMN_TEXT, m, out);
-		buf_addc(out, '\n');
 	}
 }
 

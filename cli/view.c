@@ -308,7 +308,7 @@ int view_list_end(struct view_list *l, struct str more, struct err *e)
 	}
 	if (c->output == OUTPUT_TABLE && (l->n_cells > 0 || !l->headed))
 		put_rows(l);
-	if (more.n != 0 && c->output != OUTPUT_JSON)
+	if (more.n != 0 && c->output == OUTPUT_TABLE)
 		cli_say(c, "There are more; --limit 0 shows all.");
 	view_list_free(l);
 	return view_flush(e);

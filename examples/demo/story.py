@@ -52,14 +52,23 @@ def begin(data, parts, repo):
     return get("model", "version", "ridership", 1)
 
 
+def wait_for_run(run):
+    """Waits for its end in silence; one that ends badly is explained."""
+    def state():
+        return get("api", "GET", f"/api/v1/runs/{run}?wait=30s")["state"]
+
+    tide.wait_until(lambda: state() in ("succeeded", "failed", "cancelled"), f"{run} does not end", seconds=900)
+    if state() != "succeeded":
+        tide.call("run", "wait", run, show=True)
+
+
 def scored(number):
     """The run that the data set's version has started, once it has ended well."""
     def find():
         runs = get("run", "list", "--pipeline", "ridership-score", "--limit", 20)
         return next((r for r in runs if any(d["number"] == number for d in r["datasets"])), None)
 
-    run = tide.wait_until(find, f"version {number} of the data set has started no scoring run")
-    tide.call("run", "wait", run["id"], "-q")
+    wait_for_run(tide.wait_until(find, f"version {number} of the data set has started no scoring run")["id"])
 
 
 def window_of(quarter, rows):
@@ -100,7 +109,7 @@ def retrain(decision):
     """Waits for the retraining that a decision has started; returns the decision as it is then."""
     say(f"        {decision['reason']}")
     say(f"        Retraining: run {decision['run_id']}")
-    tide.call("run", "wait", decision["run_id"], "-q")
+    wait_for_run(decision["run_id"])
     decision = get("drift", "explain", decision["id"])
     number = decision.get("model_version", "").rpartition("/")[2]
     if number:

@@ -57,7 +57,7 @@ def number(value):
     return "-" if value is None else f"{value:.2f}"
 
 
-def table(versions, by_year, by_window, told):
+def table(versions, by_year, told):
     say("\nversion  trained on                  MAE on the twelve months after its holdout")
     for v in versions:
         before = f"; the champion before it: {number(v['before'])}" if v["before"] is not None else ""
@@ -74,14 +74,14 @@ def table(versions, by_year, by_window, told):
         for d in decisions:
             if d["cause"] == "performance" and d["action"] != "record":
                 say(f"{history.name(q)}  {d['action']}{'' if d['fired'] else ' (not taken)'}: {d['reason']}")
-    warned = sum(d["cause"] == "drift" and d["fired"] for _, _, decisions in told for d in decisions)
-    say(f"Input drift alone has alerted in {warned} of {len(by_window)} windows.")
+    drift = [d["action"] for _, _, decisions in told for d in decisions if d["cause"] == "drift" and d["fired"]]
+    say(f"Beside it, input drift has warned {drift.count('warn')} times and alerted {drift.count('alert')} times; it never trains.")
 
 
 def tell(path, told, outside):
     versions = rows_of_versions(outside, last_day(told[-1][0]))
     by_year, by_window = years(told, outside), errors(told, outside)
-    table(versions, by_year, by_window, told)
+    table(versions, by_year, told)
     summary = {
         "versions": [{"version": v["version"], "trained_from": v["trained_from"], "trained_to": v["trained_to"],
                       "mae_next_year": v["after"]} for v in versions],

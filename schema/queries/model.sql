@@ -162,10 +162,15 @@ INSERT INTO model_version (id, model_id, number, run_id, step_id, tracking_run, 
 	datasets, metrics, gate, verdict, verdict_reason, metric, level, created_by)
 SELECT $1, m.id, m.versions, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM m RETURNING number;
 
+-- A model's files are named below the output's declared path; a declared file by its own name.
 -- name: model_files_copy :exec
 -- params: version_id text, step_id text, output text
 INSERT INTO model_file (version_id, path, size, digest)
-SELECT $1, path, size, digest FROM step_output WHERE step_id = $2 AND name = $3;
+SELECT $1, CASE WHEN o.path = d.path THEN regexp_replace(o.path, '^.*/', '') ELSE substr(o.path, length(d.path) + 2) END,
+	o.size, o.digest
+FROM step_output o JOIN step s ON s.id = o.step_id
+CROSS JOIN LATERAL (SELECT s.spec->'outputs'->o.name->>'path' AS path) d
+WHERE o.step_id = $2 AND o.name = $3;
 
 -- name: alias_promote :one
 -- params: project_id text, model text, alias text, target text, expected text, cause text, note text, actor text

@@ -129,6 +129,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         verdict = "promoted" if number == "1" else "refused"
         self.reply(200, {"model": "m", "number": int(number), "verdict": verdict, "verdict_reason": "Because."})
 
+    def on_project_monitors(self, *_):
+        assert not self.query, "the route takes no query"
+        self.reply(200, {"items": [{"feature": f"f{i}", "metric": "psi", "value": i / 7, "drifted": i > 3} for i in range(500)]})
+
+    def on_decisions(self, id):
+        self.reply(200, {"id": id, "monitor": "m", "window_start": "2008-01-01T00:00:00Z", "window_end": "2008-04-01T00:00:00Z",
+                         "cause": "drift", "action": "alert", "fired": False, "suppressed_by": "muted", "reason": "It moved.",
+                         "inputs": {"score": 0.5, "window": {"rows": 91}, "most": [{"name": f"f{i}", "value": i} for i in range(12)]},
+                         "outcome": {}})
+
     def on_project_datasets(self, *_):
         self.problem(409, "conflict", "Conflict with the current state", "the name is taken")
 

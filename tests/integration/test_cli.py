@@ -169,6 +169,17 @@ def test_a_pipe_gets_tabs_and_no_colours(fake):
     assert row.split("\t")[:4] == ["run_0", "train", "1", "succeeded"]
 
 
+def test_a_list_without_pages_is_longer_than_a_screen(fake):
+    rows = fake.run("monitor", "metrics", "m", "win_1").stdout.splitlines()
+    assert len(rows) == 501 and rows[500].split("\t")[:4] == ["f499", "", "psi", repr(499 / 7)]
+
+
+def test_a_decision_is_explained(fake):
+    text = fake.run("drift", "explain", "dec_1").stdout
+    assert text.startswith("Monitor m, window 2008-01-01 to 2008-04-01, cause drift\n\nIt moved.\n\nAction: alert, not taken: muted\n")
+    assert "    rows: 91\n" in text and "    name=f9,value=9\n    and 2 more\n" in text
+
+
 def on_a_terminal(cli, *args):
     master, slave = pty.openpty()
     done = subprocess.Popen([str(TIDEMILL), *args], env=cli.env, stdout=slave, stdin=slave, stderr=slave)
