@@ -165,8 +165,9 @@ static bool set_value(
 	case CONF_TEXT:
 	case CONF_SECRET: *(struct str *)at = arena_str(s->arena, text); return true;
 	case CONF_BOOL:
-		*(bool *)at = str_is(text, "true");
-		return text.n == 0 || str_is(text, "true") || str_is(text, "false");
+		*(bool *)at = str_is(text, "true") || str_is(text, "1");
+		return text.n <= 1 ? text.n == 0 || text.p[0] == '0' || text.p[0] == '1'
+				   : str_is(text, "true") || str_is(text, "false");
 	case CONF_LIST: set_list(s->arena, text, at); return true;
 	case CONF_INT:
 	case CONF_SIZE:

@@ -17,7 +17,7 @@ enum conf_type {
 	CONF_TEXT, /* struct str */
 	CONF_SECRET, /* struct str */
 	CONF_INT, /* int64_t */
-	CONF_BOOL, /* bool: true, false; --name alone is true */
+	CONF_BOOL, /* bool: true or 1, false or 0; --name alone is true */
 	CONF_SIZE, /* int64_t: "1GiB" */
 	CONF_SPAN, /* int64_t microseconds: "30s"; no months */
 	CONF_LIST /* struct list of struct str, separated by commas */

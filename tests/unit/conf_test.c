@@ -59,6 +59,29 @@ void test_conf__order_is_option_environment_file_default(void **state)
 	arena_drop(a);
 }
 
+void test_conf__switches(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		bool on;
+	} all[] = { { "true", 0, true }, { "1", 0, true }, { "false", 0, false }, { "0", 0, false },
+		{ "", 0, false }, { "2", -1, false }, { "yes", -1, false }, { "11", -1, false } };
+	struct arena *a = arena_new(1 << 20);
+	struct settings s;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		assert_int_equal(setenv("TIDEMILL_T_LOUD", all[i].text, 1), 0);
+		assert_int_equal(load(NULL, 0, NULL, a, &s, &e), all[i].rc);
+		if (all[i].rc == 0)
+			assert_int_equal(s.loud, all[i].on);
+	}
+	(void)unsetenv("TIDEMILL_T_LOUD");
+	arena_drop(a);
+}
+
 void test_conf__refuses_what_is_wrong(void **state)
 {
 	static const char *const bad[] = { "--t-count=0", "--t-count=x", "--t-size=1kb",
