@@ -6,27 +6,7 @@ import pytest
 import monitor_world as world
 
 BASE = "/api/v1/projects/demo"
-MONITOR = """
-apiVersion: tidemill/v1
-kind: Monitor
-metadata: {name: ridership}
-spec:
-  subject:   {model: ridership, alias: champion}
-  columns:   {id: row_id, time: date, prediction: y_pred, label: ridership}
-  features:  {include: ["*"], types: {"*_Home": category, "*_Away": category}}
-  window:    {size: 1q}
-  late: 30d
-  min_samples: 60
-  performance: {metric: mae}
-  policy:
-    performance:  {action: retrain, max_ratio: 1.5, clear_ratio: 1.3, k: 2, n: 3}
-    drift:        {action: alert, share: 0.2, clear: 0.1, k: 2, n: 3, clear_windows: 2}
-    data_quality: {action: block}
-    cooldown: 4
-    budget: {runs: 1, per: 180d}
-  retrain: {pipeline: ridership, inputs: {from: "${window.start - 3y}", to: "${window.start - 1d}",
-    holdout_from: "${window.start}", holdout_to: "${window.end - 1d}"}}
-"""
+MONITOR = (world.EXAMPLE / "monitor.yaml").read_text()
 
 
 @pytest.fixture(scope="module")

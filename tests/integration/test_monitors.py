@@ -1,0 +1,276 @@
+"""Monitors through the API: files that are refused, rows and labels, windows by time and by rows, late data, mutes."""
+import json
+
+import pytest
+
+import monitor_world as world
+from harness import until
+
+BASE = "/api/v1/projects/demo"
+CSV = {"Content-Type": "text/csv"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
+YAML = {"Content-Type": "application/yaml"}
+
+
+def day(n):
+    """The nth day of 2020."""
+    import datetime
+    return (datetime.date(2020, 1, 1) + datetime.timedelta(days=n)).isoformat()
+
+
+def training():
+    """120 days: a measurement, a category, prose; what the model was trained on."""
+    rows = ["date,temp,kind,note,y"]
+    for i in range(120):
+        rows.append(f"{day(i)},{10 + i % 17 + i * 0.01:.2f},{'abc'[i % 3]},{'a long note that nobody reads at all number ' + str(i)},{i % 5}")
+    return ("\n".join(rows) + "\n").encode()
+
+
+@pytest.fixture(scope="module")
+def trained(server, api, project):
+    version = world.dataset(api, project, "weather", {"part.csv": training(), "readme.md": b"not a table\n"})
+    world.model(server, project, "weather", version, level=1.0)
+    return version
+
+
+def spec(name, **changes):
+    s = {"subject": {"model": "weather"}, "columns": {"id": "id", "time": "t", "prediction": "p", "label": "y"},
+         "window": {"size": "1d"}, "min_samples": 1, "performance": {"metric": "mae"},
+         "policy": {"performance": {"action": "alert"}, "data_quality": {"action": "block"}}}
+    s.update(changes)
+    return {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": name}, "spec": s}
+
+
+def put(api, name, expect=200, **changes):
+    return api.put(f"{BASE}/monitors/{name}", json.dumps({k: v for k, v in spec(name, **changes).items()}).encode(),
+                   headers=YAML, expect=expect).json()
+
+
+def send(api, name, rows, batch=None, expect=200, what="observations", head=CSV):
+    url = f"{BASE}/monitors/{name}/{what}" + (f"?batch={batch}" if batch else "")
+    return api.post(url, rows if isinstance(rows, bytes) else "\n".join(rows).encode(), headers=head, expect=expect).json()
+
+
+def rows_of(d, n, first=0, label=True, temp=15, kind="a"):
+    """n rows of one day, half a point off when labelled."""
+    out = []
+    for i in range(first, first + n):
+        out.append(f"{d}-{i},{d}T{i // 60 % 24:02d}:{i % 60:02d}:00Z,{i + 0.5},{i if label else ''},{temp},{kind}")
+    return out
+
+
+HEADER = "id,t,p,y,temp,kind"
+
+
+def windows(api, name):
+    return {w["start"][:10]: w for w in api.get(f"{BASE}/monitors/{name}/windows?limit=100", expect=200).json()["items"]}
+
+
+BAD = [
+    ({"window": {"size": "1d", "rows": 100}}, "/spec/window"),
+    ({"window": {}}, "/spec/window"),
+    ({"window": {"size": "1mo2d"}}, "/spec/window/size"),
+    ({"window": {"rows": 9}}, "/spec/window/rows"),
+    ({"subject": {"model": "nobody"}}, "/spec/subject/model"),
+    ({"subject": {"model": "Not A Name"}}, "/spec/subject/model"),
+    ({"columns": {"id": "t", "time": "t", "prediction": "p"}}, "/spec/columns/time"),
+    ({"columns": {"id": "id", "time": "t", "prediction": "p"}}, "/spec/columns/label"),
+    ({"features": {"types": {"temp": "colour"}}}, "/spec/features/types"),
+    ({"features": {"weights": {"temp": -1}}}, "/spec/features/weights"),
+    ({"tests": {"warn": 0.3, "alert": 0.2}}, "/spec/tests/warn"),
+    ({"tests": {"categorical": "ks"}}, "/spec/tests/categorical"),
+    ({"policy": {"performance": {"k": 3, "n": 2}}}, "/spec/policy/performance/k"),
+    ({"policy": {"performance": {"action": "retrain"}}}, "/spec/retrain"),
+    ({"policy": {"data_quality": {"action": "retrain"}}}, "/spec/policy/data_quality/action"),
+    ({"policy": {"drift": {"share": 0.1, "clear": 0.2}}}, "/spec/policy/drift/clear"),
+    ({"policy": {"performance": {}}, "performance": None}, "/spec/performance"),
+    ({"retrain": {"pipeline": "nothing"}}, "/spec/retrain/pipeline"),
+    ({"retrain": {"pipeline": "p", "inputs": {"from": "${window.begin}"}}}, "/spec/retrain/inputs/from"),
+    ({"baselines": {"seasonal": "none"}}, "/spec/baselines"),
+]
+
+
+@pytest.mark.parametrize("changes,pointer", BAD)
+def test_a_file_that_is_refused_names_the_place(api, trained, changes, pointer):
+    r = put(api, "bad", expect=422, **changes)
+    assert r["errors"][0]["pointer"] == pointer, r
+    api.get(f"{BASE}/monitors/bad", expect=404)
+
+
+def test_put_get_list_replace_delete(api, trained):
+    made = put(api, "life")
+    assert made["champion"] == "weather/1" and made["alias"] == "champion" and made["version"] == 1
+    assert put(api, "life", min_samples=5)["version"] == 2
+    assert "life" in [m["name"] for m in api.get(f"{BASE}/monitors", expect=200).json()["items"]]
+    send(api, "life", [HEADER, *rows_of("2021-01-01", 3)])
+    assert put(api, "life", window={"size": "1h"}, expect=422)["errors"][0]["pointer"] == "/spec/window"
+    wrong = api.put(f"{BASE}/monitors/other", json.dumps(spec("life")).encode(), headers=YAML, expect=422).json()
+    assert wrong["errors"][0]["pointer"] == "/metadata/name"
+    assert api.delete(f"{BASE}/models/weather").status == 409
+    api.delete(f"{BASE}/monitors/life", expect=204)
+    assert api.delete(f"{BASE}/monitors/life").status == 404
+    for path in ("windows", "decisions", "heat"):
+        api.get(f"{BASE}/monitors/life/{path}", expect=404)
+
+
+def test_windows_close_by_themselves_when_later_rows_come(api, trained):
+    put(api, "time")
+    assert send(api, "time", [HEADER, *rows_of("2021-01-01", 5), *rows_of("2021-01-02", 4)])["windows"] == 2
+    until(lambda: windows(api, "time")["2021-01-01"]["state"] == "closed")
+    w = windows(api, "time")
+    assert w["2021-01-02"]["state"] == "open" and w["2021-01-01"]["rows"] == w["2021-01-01"]["labelled"] == 5
+    assert w["2021-01-01"]["performance"] == 0.5 and w["2021-01-01"]["severity"] == "ok"
+    assert w["2021-01-01"]["reason"].startswith("The error (mae) of window 2021-01-01 to 2021-01-02 was 0.5")
+    done = api.post(f"{BASE}/monitors/time/windows/close", {"before": "2021-01-03T00:00:00Z"}, expect=200).json()
+    assert done["closed"] == 1 and len(done["decisions"]) == 2
+    again = api.post(f"{BASE}/monitors/time/windows/close", {"before": "2021-01-03T00:00:00Z"}, expect=200).json()
+    assert again == {"closed": 0, "decisions": []}
+    api.post(f"{BASE}/monitors/time/windows/close", {}, expect=422)
+
+
+def test_late_rows_and_labels_open_a_window_again(api, trained):
+    put(api, "late", late="2d")
+    first = rows_of("2021-02-01", 4, label=False)
+    send(api, "late", [HEADER, *first, *rows_of("2021-02-02", 1)])
+    until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 1)
+    assert windows(api, "late")["2021-02-01"]["performance"] is None
+    labels = ["id,y", *(f"2021-02-01-{i},{i}" for i in range(3)), "nobody,1"]
+    r = send(api, "late", labels, what="labels")
+    assert (r["rows"], r["unknown"], r["duplicates"]) == (3, 1, 0)
+    until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 2)
+    w = windows(api, "late")["2021-02-01"]
+    assert w["labelled"] == 3 and w["performance"] == 0.5
+    assert send(api, "late", labels, what="labels")["duplicates"] == 3
+    r = send(api, "late", [HEADER, *rows_of("2021-02-01", 6)])
+    assert (r["rows"], r["duplicates"], r["late"]) == (2, 4, 0)
+    until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 3)
+    decisions = [d for d in api.get(f"{BASE}/monitors/late/decisions", expect=200).json()["items"]
+                 if d["window_start"][:10] == "2021-02-01" and d["cause"] == "performance"]
+    assert [d["revision"] for d in decisions] == [3, 2, 1]
+    assert [d.get("supersedes", "") for d in decisions] == [decisions[1]["id"], decisions[2]["id"], ""]
+    send(api, "late", [HEADER, *rows_of("2021-02-05", 1)])
+    r = send(api, "late", [HEADER, *rows_of("2021-02-01", 8), *rows_of("2021-01-15", 2)])
+    assert (r["rows"], r["late"]) == (0, 10)
+    r = send(api, "late", ["id,t,y", "2021-02-01-3,2021-02-01,3"], what="labels")
+    assert (r["rows"], r["late"]) == (0, 1)
+
+
+def test_windows_by_rows(api, trained):
+    put(api, "count", window={"rows": 10})
+    r = send(api, "count", [HEADER, *rows_of("2021-01-01", 7)])
+    assert r["windows"] == 1
+    r = send(api, "count", [HEADER, *rows_of("2021-01-01", 24, first=5)])  # two are there already
+    assert (r["rows"], r["duplicates"], r["windows"]) == (22, 2, 3)
+    items = until(lambda: [w for w in api.get(f"{BASE}/monitors/count/windows", expect=200).json()["items"]
+                           if w["state"] == "closed"][1:] and api.get(f"{BASE}/monitors/count/windows").json()["items"])
+    assert [(w["rows"], w["state"]) for w in items] == [(9, "open"), (10, "closed"), (10, "closed")]
+
+
+def test_a_batch_is_taken_once(api, trained):
+    put(api, "batch")
+    rows = [HEADER, *rows_of("2021-01-01", 3)]
+    first = send(api, "batch", rows, batch="b1")
+    assert send(api, "batch", rows, batch="b1") == {**first, "replayed": True}
+    other = send(api, "batch", [*rows, *rows_of("2021-01-01", 1, first=9)], batch="b1", expect=422)
+    assert "batch was used before" in other["detail"]
+    r = api.post(f"{BASE}/monitors/batch/observations", "\n".join(rows).encode(),
+                 headers={**CSV, "Idempotency-Key": "b1"}, expect=200).json()
+    assert r["replayed"] is True
+    assert windows(api, "batch")["2021-01-01"]["rows"] == 3
+
+
+BAD_ROWS = [
+    (["id,t,p", "1,2021-01-01"], "line 2 has 2 cells"),
+    (["id,p", "1,2"], "the header lacks the column t"),
+    (["id,t,p", "1,yesterday,2"], "line 2, column t"),
+    (["id,t,p", "1,2021-01-01,2", "2,2021-01-01,x"], "line 3, column p"),
+    (["id,t,p", ",2021-01-01,2"], "line 2, column id"),
+    (["id,t,p", "1,2021-01-01,"], "line 2, column p"),
+    (["id,t,p,temp", "1,2021-01-01,1,warm"], "line 2, column temp"),
+    (["id,t,p", '1,2021-01-01,"2'], "line 2: a quote is not closed"),
+    ([""], "no header"),
+]
+
+
+@pytest.mark.parametrize("rows,message", BAD_ROWS)
+def test_bad_rows_are_refused_whole(server, api, trained, rows, message):
+    put(api, "bad-rows")
+    good = rows_of("2021-01-01", 9000) if rows[0] == "id,t,p" and len(rows) == 3 else []
+    lines = [rows[0], *(",".join(r.split(",")[:3]) for r in good), *rows[1:]]
+    r = send(api, "bad-rows", lines, expect=422)
+    assert message.replace("line 3", f"line {3 + len(good)}") in r["detail"], r
+    assert windows(api, "bad-rows") == {}
+    until(lambda: server.sql("SELECT count(*) FROM observation_stage") == ["0"])
+
+
+def test_bad_requests_for_rows(api, trained):
+    put(api, "odd")
+    api.post(f"{BASE}/monitors/odd/observations", b"{}", headers={"Content-Type": "application/json"}, expect=415)
+    send(api, "nobody", [HEADER], expect=404)
+    send(api, "odd", [HEADER], batch="x" * 256, expect=422)
+    assert send(api, "odd", [HEADER])["rows"] == 0
+
+
+def test_ndjson_and_what_is_missing(api, trained):
+    put(api, "nd")
+    lines = [json.dumps({"id": f"r{i}", "t": "2021-03-01T00:00:00Z", "p": i, "y": i + 1, "temp": None, "kind": "z"})
+             for i in range(300)]
+    assert send(api, "nd", lines, head=NDJSON)["rows"] == 300
+    done = api.post(f"{BASE}/monitors/nd/windows/close", {"start": "2021-03-01T00:00:00Z"}, expect=200).json()
+    by = {d["cause"]: d for d in (api.get(f"/api/v1/decisions/{i}").json() for i in done["decisions"])}
+    quality = by["data_quality"]
+    assert quality["action"] == "block" and quality["fired"] is True
+    assert {d["what"] for d in quality["inputs"]["defects"]} == {"missing_rate of temp", "new_category_rate of kind"}
+    w = windows(api, "nd")["2021-03-01"]
+    metrics = {(m["feature"], m["metric"]): m for m in
+               api.get(f"{BASE}/monitors/nd/windows/{w['id']}/metrics", expect=200).json()["items"]}
+    assert metrics["temp", "missing_rate"]["value"] == 1 and metrics["temp", "psi"]["status"] == "all_missing"
+    assert metrics["kind", "new_category_rate"]["value"] == 1 and metrics["", "mae"]["value"] == 1
+    assert not any(f == "note" for f, _ in metrics)  # prose is not watched
+    bad = send(api, "nd", [json.dumps({"id": 1, "t": "2021-03-01", "p": []})], head=NDJSON, expect=422)
+    assert "line 1, column p" in bad["detail"]
+
+
+def test_a_mute_silences_a_feature_and_the_monitor(api, trained):
+    put(api, "mute", policy={"performance": {"action": "alert", "max_ratio": 1.1, "clear_ratio": 1, "k": 1, "n": 1},
+                             "data_quality": {"action": "block"}})
+    api.post(f"{BASE}/monitors/mute/mutes", {"feature": "temp", "until": "2022-01-01T00:00:00Z", "reason": "new sensor"}, expect=200)
+    m = api.post(f"{BASE}/monitors/mute/mutes", {"until": "2021-06-01T00:00:00Z", "reason": "move"}, expect=200).json()
+    assert [x["feature"] for x in m["mutes"]] == ["temp", ""]
+    api.post(f"{BASE}/monitors/mute/mutes", {"until": "2021-06-01T00:00:00Z"}, expect=422)
+    found = {}
+    for d in ("2021-05-01", "2021-07-01"):
+        rows = [f"{d}-{i},{d},{i + 9},{i},,a" for i in range(300)]
+        send(api, "mute", [HEADER, *rows])
+        done = api.post(f"{BASE}/monitors/mute/windows/close", {"start": f"{d}T00:00:00Z"}, expect=200).json()
+        found[d] = {x["cause"]: x for x in (api.get(f"/api/v1/decisions/{i}").json() for i in done["decisions"])}
+    assert found["2021-05-01"]["performance"]["suppressed_by"] == "muted" and not found["2021-05-01"]["performance"]["fired"]
+    assert found["2021-07-01"]["performance"]["fired"]
+    assert all(f["data_quality"]["inputs"]["defects"] == [] for f in found.values())
+
+
+def test_without_a_champion_rows_are_refused_and_nothing_is_not(server, api, trained):
+    world.model(server, "demo", "idle", trained, alias=None)
+    put(api, "idle", subject={"model": "idle"})
+    r = send(api, "idle", [HEADER, *rows_of("2021-01-01", 1)], expect=409)
+    assert "no version with the alias champion" in r["detail"]
+    assert send(api, "idle", [HEADER])["rows"] == 0
+
+
+def test_memory_does_not_grow_with_the_rows(server, api, trained):
+    put(api, "big")
+    header = HEADER.encode() + b"\n"
+
+    def body(n):
+        yield header
+        for k in range(n // 1000):
+            yield "".join(f"r{k * 1000 + i},2021-01-01T{i % 24:02d}:00:00Z,1.5,1,{i % 30},{'abc'[i % 3]}\n" for i in range(1000)).encode()
+
+    send_big = lambda n: api.request("POST", f"{BASE}/monitors/big/observations", body(n),  # noqa: E731
+                                     headers={**CSV, "Transfer-Encoding": "chunked"}, expect=200).json()
+    assert send_big(20000)["rows"] == 20000
+    before = server.rss_kib()
+    assert send_big(60000) == {"rows": 40000, "duplicates": 20000, "late": 0, "unknown": 0, "windows": 1, "replayed": False}
+    assert server.rss_kib() - before < 60000
+    done = api.post(f"{BASE}/monitors/big/windows/close", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
+    assert done["closed"] == 1 and windows(api, "big")["2021-01-01"]["rows"] == 60000
