@@ -187,7 +187,7 @@ class Server:
 
     def __init__(self, pg, **settings):
         self.pg, self.settings = pg, settings
-        self.proc = self.token = None
+        self.proc = self.token = self.bootstrap = None
 
     def __enter__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="tidemill-server-", dir="/tmp"))
@@ -258,8 +258,8 @@ class Server:
     def admin(self):
         """A client with the first administrator's token."""
         if self.token is None:
-            bootstrap = self.command("bootstrap").split()[-1]
-            self.token = self.client(bootstrap).post("/api/v1/auth/bootstrap", expect=201).json()["token"]
+            self.bootstrap = self.command("bootstrap").split()[-1]
+            self.token = self.client(self.bootstrap).post("/api/v1/auth/bootstrap", expect=201).json()["token"]
         return self.client(self.token)
 
     def person(self, name, project, role):

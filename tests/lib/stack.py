@@ -5,6 +5,8 @@
 
 `Worker` is the real program; `Wire` is a test that speaks the worker's protocol itself, for what no real worker would do.
 """
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -20,7 +22,6 @@ ENDED = ("succeeded", "failed", "cancelled")
 
 def pipeline(name, steps, **spec):
     """The text of a Pipeline: steps by name, each with `run` and whatever else; process runtime unless said otherwise."""
-    import json
     defaults = {"runtimes": ["process"]}
     return json.dumps({"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": name},
                        "spec": {"defaults": {**defaults, **spec.pop("defaults", {})}, "steps": steps, **spec}})
@@ -178,11 +179,22 @@ class Wire:
         self.states[attempt] = {**self.states[attempt], "state": state, **kw}
         return self.sync()
 
+    def outputs(self, job, outputs):
+        """Uploads and commits outputs: {name: [(path, bytes), …]}."""
+        base, epoch = f"/api/v1/workers/self/attempts/{job['attempt']}", job["epoch"]
+        listed = []
+        for name, files in outputs.items():
+            entries = []
+            for path, data in files:
+                digest = hashlib.sha256(data).hexdigest()
+                self.api.put(f"{base}/blobs/{digest}?epoch={epoch}", data, expect=201)
+                entries.append({"path": path, "digest": digest, "size": len(data)})
+            listed.append({"name": name, "files": entries})
+        self.api.post(f"{base}/outputs", {"epoch": epoch, "outputs": listed}, expect=204)
+
     def finish(self, attempt, exit_code=0):
-        """Ends the attempt as the real worker does: its log first, then its outputs, then its state."""
-        epoch = self.assigned[attempt]["epoch"]
-        base = f"/api/v1/workers/self/attempts/{attempt}"
-        empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        self.api.post(f"{base}/log/final", {"epoch": epoch, "length": 0, "digest": empty})
+        """Ends the attempt as the real worker does: its log is agreed on first."""
+        self.api.post(f"/api/v1/workers/self/attempts/{attempt}/log/final", {
+            "epoch": self.assigned[attempt]["epoch"], "length": 0, "digest": hashlib.sha256(b"").hexdigest()}, expect=200)
         state = {"state": "succeeded"} if exit_code == 0 else {"state": "failed", "reason": "exit_code"}
         return self.report(attempt, **state, exit_code=exit_code, ended_at="2026-01-01T00:00:10Z")
