@@ -11,8 +11,8 @@ import json
 
 import pytest
 
-from harness import ROOT, until
-from stack import Wire, submit
+from harness import ROOT, query, until
+from stack import Wire, frame, submit
 from world import World
 
 NOBODY = ("none", "malformed", "unknown", "wrong-secret", "expired", "revoked")
@@ -185,6 +185,110 @@ def test_the_table_has_no_operation_twice_and_all_are_answered(server):
     assert not missing, "\n".join(missing)
 
 
+# ---- MLflow: the object stands in the query or the body, and the answers are MLflow's ---------------------------------
+
+def flow_requests(w):
+    """operation → (query or body) about an object of w; every request is valid and harmless."""
+    run, exp = w["run"], w["experiment"]
+    return {
+        "mlflow.experiments.create": {"name": "p"},  # there is one
+        "mlflow.experiments.get": {"experiment_id": exp},
+        "mlflow.experiments.get_by_name": {"experiment_name": "no such experiment"},
+        "mlflow.runs.create": {"experiment_id": exp},
+        "mlflow.runs.get": {"run_id": run},
+        "mlflow.runs.update": {"run_id": run, "run_name": "n"},
+        "mlflow.runs.log_metric": {"run_id": run, "key": "k", "value": 1, "timestamp": 1, "step": 0},
+        "mlflow.runs.log_parameter": {"run_id": run, "key": "k", "value": "v"},
+        "mlflow.runs.set_tag": {"run_id": run, "key": "k", "value": "v"},
+        "mlflow.runs.log_batch": {"run_id": run, "params": [{"key": "k", "value": "v"}]},
+        "mlflow.metrics.get_history": {"run_id": run, "metric_key": "k"},
+        "mlflow.artifacts.list": {"run_id": run},
+        "mlflow.artifacts.list_proxy": {"path": f"{exp}/{run}/artifacts"},
+    }
+
+
+# Of these operations the object is the project that a header names.
+BY_HEADER = ("mlflow.experiments.create", "mlflow.experiments.get_by_name")
+
+
+def flow_expected(permission, who, target):
+    if who in DEAD:
+        return {401}
+    if who not in PEOPLE + ("job",):
+        return {403}
+    if target == "none" or (target == "other" and who not in ("admin", "stranger")) or (target == "own" and who == "stranger"):
+        return {404}
+    if permission == "track_read" or target == "other":
+        return "passed"
+    return {403} if who == "viewer" else "passed"
+
+
+def flow_ask(client, op, method, path, objects):
+    if "{path}" in path:
+        url = path.replace("{path}", f"{objects['experiment']}/{objects['run']}/artifacts/f.csv")
+        return client.request(method, url, *([b"1\n"] if method == "PUT" else []))
+    fields, head = flow_requests(objects)[op], {"X-Tidemill-Project": objects["project"]} if op in BY_HEADER else {}
+    if method == "GET":
+        return client.get(f"{path}?{query(**fields)}", headers=head)
+    return client.request(method, path, fields, headers=head)
+
+
+@pytest.mark.parametrize("op,method,path,permission", [o[:4] for o in OPERATIONS if o[3] in MLFLOW],
+                         ids=[o[0] for o in OPERATIONS if o[3] in MLFLOW])
+def test_mlflow(world, op, method, path, permission):
+    own, other = world["own"], world["other"]
+    objects = {"own": {"project": own.project, "run": own.tracking, "experiment": own.experiment},
+               "other": {"project": other.project, "run": other.tracking, "experiment": other.experiment},
+               "none": {"project": "no-such-project", "run": "0" * 32, "experiment": "999999"}}
+    wrong = []
+    for who, client in world["clients"].items():
+        if op in BY_HEADER and who in ("job", "ci-token"):
+            continue  # their project is their token's; the header says nothing
+        replies = {}
+        for target, names in objects.items():
+            reply = replies[target] = flow_ask(client, op, method, path, names)
+            want = flow_expected(permission, who, target)
+            if op in BY_HEADER:
+                # No such experiment, or it is there; a project that is not seen is "say which project".
+                ok = reply.status in ({404, 400} if want in ("passed", {404}) else want)
+                if want == "passed":
+                    ok = ok and "Say which project" not in reply.body.decode()
+                elif want == {404}:
+                    ok = ok and "Say which project" in reply.body.decode()
+            else:
+                ok = reply.status == 200 if want == "passed" else reply.status in want
+            if not ok:
+                wrong.append(f"{who} on {target}: {reply.status} instead of {want}: {reply.body[:200]!r}")
+        if who in ("viewer", "ci", "owner", "job"):
+            a, b = (replies[t].body.decode() for t in ("other", "none"))
+            for target, text in (("other", "a"), ("none", "b")):
+                for value in objects[target].values():
+                    if text == "a":
+                        a = a.replace(value, "X")
+                    else:
+                        b = b.replace(value, "X")
+            cut = [{k: v for k, v in json.loads(t).items() if k != "request_id"} for t in (a, b)]
+            if cut[0] != cut[1]:
+                wrong.append(f"{who}: what it may not see differs from what is not there: {cut}")
+    assert not wrong, f"{len(wrong)} answers:\n" + "\n".join(wrong[:12])
+
+
+def test_a_job_writes_to_its_own_runs_only(world, server):
+    """Its step's tracking run and the children that it makes; not to another run of the project, nor to a finished step's."""
+    a = world["own"]
+    job = world["clients"]["job"]
+    write = {"key": "from-job", "value": "1"}
+    m = "/api/2.0/mlflow/runs"
+    job.post(f"{m}/log-parameter", {"run_id": a.tracking, **write}, expect=200)
+    child = job.post(f"{m}/create", {"experiment_id": a.experiment}, expect=200).json()["run"]["info"]["run_id"]
+    job.post(f"{m}/log-parameter", {"run_id": child, **write}, expect=200)
+    ours = world["clients"]["owner"].post(f"{m}/create", {"experiment_id": a.experiment}, expect=200).json()["run"]["info"]["run_id"]
+    for run in (ours, a.ended_job["tracking_run"]):
+        assert job.get(f"{m}/get?run_id={run}").status == 200
+        assert job.post(f"{m}/log-parameter", {"run_id": run, **write}).status == 403
+        assert job.post(f"{m}/update", {"run_id": run, "status": "FINISHED"}).status == 403
+
+
 # ---- what stands behind the gate ------------------------------------------------------------------------------------
 
 def test_a_worker_reaches_its_own_attempts_only(world):
@@ -193,7 +297,7 @@ def test_a_worker_reaches_its_own_attempts_only(world):
     nowhere = f"/api/v1/workers/self/attempts/{NOWHERE['attempt']}"
     two = world["two"].api
     requests = [("GET", f"/blobs/{digest}?epoch={epoch}", None), ("PUT", f"/blobs/{digest}?epoch={epoch}", b"x"),
-                ("PUT", f"/log?epoch={epoch}&offset=0", b"x"),
+                ("PUT", f"/log?epoch={epoch}&offset=0", frame(b"x")),
                 ("POST", "/outputs", {"epoch": epoch, "outputs": []}),
                 ("POST", "/log/final", {"epoch": epoch, "length": 0, "digest": "0" * 64})]
     for method, path, body in requests:

@@ -64,6 +64,9 @@ class World:
         self.job = wire.take(self.run)
         self.step, self.attempt = self.job["step"], self.job["attempt"]
         self.epoch, self.tracking = self.job["epoch"], self.job["tracking_run"]
+        self.artifacts = f"/api/2.0/mlflow-artifacts/artifacts/{self.job['experiment_id']}/{self.tracking}/artifacts"
+        self.api.put(f"{self.artifacts}/f.csv", b"1\n", expect=200)
+        self.experiment = self.job["experiment_id"]
         return self
 
     def names(self, op=""):

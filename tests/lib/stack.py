@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -53,6 +54,11 @@ def raw_log(api, step_id, stream=None):
 
 def join_token(api, **kw):
     return api.post("/api/v1/workers/join-tokens", kw, expect=201).json()["token"]
+
+
+def frame(data, stream=1, time_us=1_000_000):
+    """One frame of a log's spool, as api/frame.h says."""
+    return struct.pack("<IBBHQ", len(data), stream, 0, 0, time_us) + data
 
 
 class Worker:
