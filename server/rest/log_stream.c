@@ -123,12 +123,20 @@ struct logs_stats logs_stats(const struct logs *l)
 
 /* ---- jobs ---- */
 
+/* An attempt of another worker, an older epoch and no attempt at all are answered alike. */
+static int not_held(struct err *e)
+{
+	return err_set(e, ERR_SUPERSEDED, "the attempt is not held by this worker any more");
+}
+
 void log_job_submit(struct logs *l, struct str attempt_id, struct log_job *j)
 {
 	struct log_stream *s = log_stream_get(l, attempt_id);
 
 	if (s == NULL) {
-		call_not_found(j->call, "attempt");
+		struct err e;
+		(void)not_held(&e);
+		call_fail(j->call, &e);
 		j->release(j);
 		return;
 	}
@@ -155,8 +163,7 @@ static void stream_run(struct log_stream *s)
 		return;
 	}
 	if (s->lost || s->epoch != j->epoch || !str_is(j->call->who.worker_id, s->worker_id)) {
-		(void)err_set(
-			&e, ERR_SUPERSEDED, "the attempt is not held by this worker any more");
+		(void)not_held(&e);
 		log_job_fail(j, &e);
 		return;
 	}
@@ -208,7 +215,7 @@ static void stream_on_loaded(void *arg, const struct db_rows *rows, const struct
 		stream_run(s);
 	} else {
 		if (e->code == ERR_OK)
-			(void)err_set(&why, ERR_NOT_FOUND, "there is no such attempt");
+			(void)not_held(&why);
 		s->busy = true;
 		log_job_fail(TAILQ_FIRST(&s->jobs), &why);
 	}

@@ -58,9 +58,9 @@ def test_what_is_refused(server, attempt, worker):
     assert attempt.put(good) == len(good)
     assert attempt.put(good + good, len(good) - 3).status == 422  # the edge is within a frame
     attempt.path = attempt.path.replace(attempt.id, "at_" + "0" * 26)
-    assert attempt.put(good).status == 404
+    assert attempt.put(good).json()["code"] == "superseded"
     attempt.path = attempt.path.replace("at_", "xx_")
-    assert attempt.put(good).status == 404
+    assert attempt.put(good).json()["code"] == "superseded"
 
 
 def test_given_up(server, attempt):
