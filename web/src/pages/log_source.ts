@@ -66,7 +66,8 @@ export function useLog(base: string): LogSource {
       stop = stream({
         url: () => withQuery(base, { follow: 'true', from: String(lines.total + 1) }),
         onMessage: (m) => {
-          if (m.event === 'lines' && lines.add(parse(m.data)) > 0) {
+          if (m.event === 'lines') {
+            lines.add(parse(m.data)); // also again, while a line grows
             lines.trim(lines.total);
             draw();
           }
