@@ -85,6 +85,8 @@ SELECT alias_move($1, $2, $3, $4, $5, $6, $7);
 WITH gone AS (
 	DELETE FROM model_alias a USING model m WHERE m.project_id = $1 AND m.name = $2 AND a.model_id = m.id AND a.alias = $3
 	RETURNING a.model_id, a.alias, a.version_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'model.alias_removed', model_id, $4 FROM gone
 )
 INSERT INTO model_alias_history (model_id, alias, version_id, previous_id, cause, note, actor)
 SELECT model_id, alias, NULL, version_id, 'api', '', $4 FROM gone RETURNING model_id;

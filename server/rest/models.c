@@ -2,8 +2,10 @@
 #include "lib/base/num.h"
 #include "server/rest/download.h"
 #include "server/rest/handlers.h"
+#include "server/sched/monitor_rules.h"
 #include "server/store/event_store.h"
 #include "server/store/model_store.h"
+#include "server/store/monitor_store.h"
 
 static struct model_key key_of(const struct call *c)
 {
@@ -203,7 +205,8 @@ static void alias_put_failed(struct call *c, const struct db_rows *rows, const s
 
 	if (store_changed(rows))
 		(void)err_set(&said, ERR_PRECONDITION_FAILED,
-			"the alias has been moved meanwhile; read it again");
+			"the alias, or a monitor that watches it, has been changed meanwhile; "
+			"read it again");
 	call_fail(c, &said);
 }
 
@@ -236,6 +239,26 @@ static bool alias_may_move(struct call *c, int64_t current)
 	return false;
 }
 
+/* The monitors that watch the alias start over with the new version: a promotion by hand. */
+static int add_monitors(struct call *c, struct db_unit *u, const struct db_rows *r, struct err *e)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct str id = db_str(r, i, db_col(r, "id"));
+		struct monitor_spec spec;
+		struct policy_state state;
+		if (monitor_spec_read(db_str(r, i, db_col(r, "spec")), c->arena, &spec, e) < 0 ||
+			policy_state_read(db_str(r, i, db_col(r, "policy_state")), &state, e) < 0)
+			return -1;
+		struct policy_rules rules = monitor_rules(&spec);
+		bool open = state.open; /* a retraining that runs goes on */
+		policy_promoted(&rules, &state, false, 0);
+		state.open = open;
+		monitor_store_advance(u, id, db_int(r, i, db_col(r, "version")));
+		finish_store_monitor_state(u, id, policy_state_write(&state, c->arena));
+	}
+	return 0;
+}
+
 static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 {
 	const struct alias_put *in = c->in;
@@ -264,6 +287,12 @@ static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	struct db_unit *u = call_unit(c);
+	struct err e;
+	if (add_monitors(c, u, &rows[1], &e) < 0) {
+		db_unit_free(u);
+		call_fail(c, &e);
+		return;
+	}
 	alias_store_move(u, model_id, &move);
 	alias_event(c, u, model_id, "model.alias_moved");
 	db_send(u, DB_WRITE, alias_put_on_moved, c);
@@ -281,6 +310,7 @@ static void alias_put(struct call *c)
 	}
 	struct db_unit *u = call_unit(c);
 	alias_store_target(u, key_of(c), call_param(c, "alias"), in->version);
+	finish_store_monitors(u, key_of(c), call_param(c, "alias"), STR(""));
 	call_send(c, u, DB_READ, alias_put_on_target);
 }
 

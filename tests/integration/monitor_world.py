@@ -90,7 +90,7 @@ def chicago_plain():
     return gzip.decompress(chicago())
 
 
-def end_steps(server, api, project, run_id, outputs):
+def end_steps(server, api, project, run_id, outputs, wait=True):
     """Plays the worker by SQL: all steps have succeeded, with these outputs {"step.output": {path: bytes}}; then waits for
     the run's end and returns it."""
     for where, files in outputs.items():
@@ -103,12 +103,16 @@ def end_steps(server, api, project, run_id, outputs):
     server.sql(f"""DELETE FROM queue WHERE run_id = '{run_id}';
         UPDATE step SET state = 'succeeded', ended_at = now() WHERE run_id = '{run_id}';
         UPDATE run SET state = 'finishing', version = version + 1 WHERE id = '{run_id}';""")
+    return ended(server, api, run_id) if wait else None
 
-    def ended():
+
+def ended(server, api, run_id):
+    """The run, when it has ended."""
+    def look():
         run = api.get(f"/api/v1/runs/{run_id}", expect=200).json()
         return run if run["state"] in ("succeeded", "failed", "cancelled") else None
 
-    return until(ended, 60, message=lambda: server.log()[-4000:])
+    return until(look, 60, message=lambda: server.log()[-4000:])
 
 
 def predictions(**models):

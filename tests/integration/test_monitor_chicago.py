@@ -60,7 +60,7 @@ def test_the_retraining_is_gated_promoted_and_pays_off(story, server, api):
     header, fresh = world.scored("2005-01-01", "2007-12-31", "2008-01-01", "2009-12-31")
     holdout = {"champion": world.quarter(story["rows"], 2008, 1), "challenger": world.quarter(fresh, 2008, 1)}
     run = world.end_steps(server, api, "demo", fire["run_id"], {
-        "train.model": {"model.json": b"{}", "sub/weights.bin": b"\0\1"},
+        "train.model": {"model/model.json": b"{}", "model/sub/weights.bin": b"\0\1"},
         "evaluate.predictions": {"predictions.csv": world.predictions(**holdout)}})
     assert (run["state"], run["model_version"]) == ("succeeded", "ridership/2"), run
     v = api.get(f"{BASE}/models/ridership/versions/2", expect=200).json()

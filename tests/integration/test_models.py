@@ -1,0 +1,227 @@
+"""The registry and the end of runs: versions, files, aliases with history, the gate, runs that fail at their end."""
+import time
+
+import pytest
+
+import monitor_world as world
+from harness import until
+
+BASE = "/api/v1/projects/demo"
+PIPELINE = """
+apiVersion: tidemill/v1
+kind: Pipeline
+metadata: {name: %(name)s}
+spec:
+  inputs: {from: {type: date, default: 2020-01-01}, to: {type: date, default: 2020-04-29}}
+  datasets: {history: {name: weather, version: latest}}
+  models: {champion: {name: %(name)s, alias: champion, optional: true}}
+  defaults: {runtimes: [process]}
+  steps:
+    train:
+      run: ["true"]
+      outputs: {model: {path: model, kind: model}}
+    evaluate:
+      needs: [train]
+      run: ["true"]
+      outputs: {predictions: {path: p.csv, kind: predictions}%(outputs)s}
+  model:
+    name: %(name)s
+    from: train.model
+    training_data: {dataset: history, column: date, from: "${inputs.from}", to: "${inputs.to}"}
+    gate:
+      predictions: evaluate.predictions
+      metric: mae
+      require: [{metric: mae, max: 5.0}]
+      against: champion
+      test: {min_rows: 50, draws: 200, margin: "2%%"}
+      promote: champion
+"""
+MODEL = {"model/model.json": b'{"a": 1}', "model/deep/er/weights.bin": bytes(range(256)) * 8}
+
+
+@pytest.fixture(scope="module")
+def data(api, project):
+    rows = ["date,temp,y"] + [f"2020-{1 + i // 29 % 12:02d}-{1 + i % 29:02d},{i % 17}.5,{i % 5}" for i in range(116)]
+    return world.dataset(api, project, "weather", {"part.csv": ("\n".join(rows) + "\n").encode()})
+
+
+def pipeline(api, name, outputs=""):
+    api.put(f"{BASE}/pipelines/{name}", {"source": PIPELINE % {"name": name, "outputs": outputs}}, expect=200)
+
+
+def submit(api, name, **inputs):
+    return api.post(f"{BASE}/runs", {"pipeline": name, "inputs": inputs}, expect=201).json()["id"]
+
+
+def table(**off):
+    """100 rows scored by each model, which is off by so much."""
+    out = ["row_id,model,y_true,y_pred"]
+    for model, error in off.items():
+        out += [f"r{i},{model},{i},{i + error * (1 + i % 3) / 2}" for i in range(100)]
+    return ("\n".join(out) + "\n").encode()
+
+
+def finish(server, api, run, predictions, model=MODEL, **more):
+    return world.end_steps(server, api, "demo", run, {"train.model": model, "evaluate.predictions": {"p.csv": predictions}, **more})
+
+
+def version(api, model, number="latest"):
+    return api.get(f"{BASE}/models/{model}/versions/{number}", expect=200).json()
+
+
+def test_versions_files_and_the_gate(server, api, data):
+    pipeline(api, "gated")
+    run = finish(server, api, submit(api, "gated"), table(challenger=1.0))
+    assert (run["state"], run["model_version"]) == ("succeeded", "gated/1"), run
+    v = version(api, "gated")
+    assert (v["number"], v["verdict"], v["aliases"], v["metric"]) == (1, "promoted", ["champion"], "mae")
+    assert v["level"] == pytest.approx(0.995, abs=0.01) and v["run_id"] == run["id"] and v["step_id"] and v["tracking_run"]
+    assert v["training_data"] == {"dataset": "weather", "dataset_version": 1, "dataset_version_id": data, "column": "date",
+                                  "from": "2020-01-01", "to": "2020-04-29"}
+    assert v["datasets"] == [{"name": "history", "dataset": "weather", "number": 1, "version_id": data}]
+    files = api.get(f"{BASE}/models/gated/versions/1/files", expect=200).json()["items"]
+    assert [(f["path"], f["size"]) for f in files] == [("deep/er/weights.bin", 2048), ("model.json", 8)]
+    got = api.get(f"{BASE}/models/gated/versions/1/files/deep/er/weights.bin", headers={"Range": "bytes=3-5"})
+    assert (got.status, got.body) == (206, b"\3\4\5")
+    api.get(f"{BASE}/models/gated/versions/1/files/none", expect=404)
+    api.get(f"{BASE}/models/gated/versions/9", expect=404)
+    api.get(f"{BASE}/models/gated/versions/x", expect=404)
+
+    worse = finish(server, api, submit(api, "gated"), table(challenger=1.5, champion=1.0))
+    assert worse["state"] == "succeeded"
+    v2 = version(api, "gated", 2)
+    assert (v2["verdict"], v2["aliases"]) == ("refused", []) and v2["verdict_reason"]
+    better = finish(server, api, submit(api, "gated"), table(challenger=0.5, champion=1.0))
+    assert better["model_version"] == "gated/3" and version(api, "gated", 3)["verdict"] == "promoted"
+    alone = finish(server, api, submit(api, "gated"), table(challenger=0.1))
+    assert version(api, "gated")["verdict"] == "refused" and "no rows of it" in version(api, "gated")["verdict_reason"], alone
+    hopeless = finish(server, api, submit(api, "gated"), table(challenger=9.0, champion=9.5))
+    assert "mae" in version(api, "gated")["verdict_reason"], hopeless
+    m = api.get(f"{BASE}/models/gated", expect=200).json()
+    assert (m["latest"], m["aliases"]) == (5, {"champion": 3})
+    history = api.get(f"{BASE}/models/gated/aliases", expect=200).json()["items"]
+    assert [(h["number"], h["previous"], h["cause"]) for h in history] == [(3, 1, "gate"), (1, None, "gate")]
+    numbers = [v["number"] for v in api.get(f"{BASE}/models/gated/versions?limit=3", expect=200).json()["items"]]
+    assert numbers == [5, 4, 3]
+
+
+def test_a_champion_that_moved_meanwhile_refuses(server, api, data):
+    pipeline(api, "race")
+    early = submit(api, "race")  # has staged no champion
+    finish(server, api, submit(api, "race"), table(challenger=1.0))
+    run = finish(server, api, early, table(challenger=0.1, champion=1.0))
+    v = version(api, "race")
+    assert run["state"] == "succeeded" and v["verdict"] == "refused" and "has changed since" in v["verdict_reason"]
+
+
+def test_two_ends_at_once_give_two_numbers(server, api, data):
+    pipeline(api, "twins")
+    runs = [submit(api, "twins") for _ in range(4)]
+    for r in runs:
+        world.end_steps(server, api, "demo", r, {"train.model": MODEL,
+                        "evaluate.predictions": {"p.csv": table(challenger=1.0)}}, wait=False)
+    ended = [world.ended(server, api, r) for r in runs]
+    assert {r["model_version"] for r in ended} == {f"twins/{n}" for n in (1, 2, 3, 4)}
+    assert sum(version(api, "twins", n)["verdict"] == "promoted" for n in (1, 2, 3, 4)) == 1
+
+
+BAD_OUTPUTS = [
+    (table(challenger=1.0).replace(b"r7,challenger,7", b"r7,challenger,seven"), MODEL, "output_invalid", "line 9, column y_true"),
+    (b"row_id,model,y_true\n", MODEL, "output_invalid", "lacks the column y_pred"),
+    (table(champion=1.0), MODEL, "output_invalid", "no rows of the challenger"),
+    (table(challenger=1.0) + b"r1,challenger,1,1\n", MODEL, "output_invalid", "twice"),
+    (table(challenger=1.0) + b"r1,winner,1,1\n", MODEL, "output_invalid", "challenger or champion"),
+    (table(challenger=1.0), {}, "model_invalid", "train.model has no files"),
+]
+
+
+@pytest.mark.parametrize("predictions,model,reason,words", BAD_OUTPUTS)
+def test_an_output_that_cannot_be_used_fails_the_run(server, api, data, predictions, model, reason, words):
+    pipeline(api, "broken")
+    run = finish(server, api, submit(api, "broken"), predictions, model)
+    assert (run["state"], run["reason"]) == ("failed", reason) and words in run["message"], run
+    assert run.get("model_version") in (None, "")
+    assert server.sql("SELECT count(*) FROM model WHERE name = 'broken'") == ["0"]
+
+
+def test_observations_of_a_run_reach_the_monitor_once(server, api, data):
+    pipeline(api, "feeds", ", seen: {path: o.csv, kind: observations, monitor: feeds}")
+    seen = b"id,t,p,y,temp\n" + b"".join(b"r%d,2021-01-01,%d.5,%d,3.5\n" % (i, i, i) for i in range(50))
+    run = finish(server, api, submit(api, "feeds"), table(challenger=1.0), **{"evaluate.seen": {"o.csv": seen}})
+    assert (run["state"], run["reason"]) == ("failed", "output_invalid") and "no such monitor" in run["message"]
+    world.model(server, "demo", "feeds", data, level=1)
+    spec = {"subject": {"model": "feeds"}, "columns": {"id": "id", "time": "t", "prediction": "p", "label": "y"},
+            "window": {"size": "1d"}}
+    api.put(f"{BASE}/monitors/feeds", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "feeds"}, "spec": spec},
+            expect=200)
+    run = finish(server, api, submit(api, "feeds"), table(challenger=0.5, champion=1.0), **{"evaluate.seen": {"o.csv": seen}})
+    assert run["state"] == "succeeded", run
+    rows = api.get(f"{BASE}/monitors/feeds/windows", expect=200).json()["items"]
+    assert [w["rows"] for w in rows] == [50]
+    bad = finish(server, api, submit(api, "feeds"), table(challenger=0.5, champion=1.0),
+                 **{"evaluate.seen": {"o.csv": seen.replace(b"r9,", b",")}})
+    assert bad["reason"] == "output_invalid" and "evaluate.seen" in bad["message"] and "line 11, column id" in bad["message"]
+
+
+def test_aliases(server, api, data):
+    for n in (1, 2):
+        world.model(server, "demo", "hand", data, number=n, alias=None)
+    url = f"{BASE}/models/hand/aliases/blue"
+    api.get(url, expect=404)
+    first = api.put(url, {"version": 1, "note": "try it"}, expect=200)
+    assert first.json()["number"] == 1 and first.headers["ETag"] == '"1"'
+    between = first.json()["changed_at"]
+    time.sleep(0.01)
+    api.put(url, {"version": 2}, expect=428)
+    api.put(url, {"version": 2}, headers={"If-Match": '"7"'}, expect=412)
+    moved = api.put(url, {"version": 2}, headers={"If-Match": '"1"'}, expect=200)
+    assert moved.json()["number"] == 2 and moved.headers["ETag"] == '"2"'
+    assert api.get(f"{url}?as_of={between}", expect=200).json()["number"] == 1
+    api.get(f"{url}?as_of=2001-01-01T00:00:00Z", expect=404)
+    bad = api.put(f"{BASE}/models/hand/aliases/green", {"version": 9}, expect=422).json()
+    assert bad["errors"][0]["pointer"] == "/version"
+    api.put(f"{BASE}/models/hand/aliases/Not%20Good", {"version": 1}, expect=422)
+    api.put(f"{BASE}/models/nobody/aliases/blue", {"version": 1}, expect=404)
+    api.delete(url, expect=204)
+    api.delete(url, expect=404)
+    history = api.get(f"{BASE}/models/hand/aliases", expect=200).json()["items"]
+    assert [(h["number"], h["previous"], h["note"]) for h in history] == [(None, 2, ""), (2, 1, ""), (1, None, "try it")]
+    assert "hand" in [m["name"] for m in api.get(f"{BASE}/models", expect=200).json()["items"]]
+    api.delete(f"{BASE}/models/hand", expect=204)
+    api.get(f"{BASE}/models/hand", expect=404)
+
+
+def test_a_retraining_that_fails_is_closed_and_due_again(server, api, data):
+    world.model(server, "demo", "sad", data, level=1)
+    pipeline(api, "sad")
+    spec = {"subject": {"model": "sad"}, "columns": {"id": "id", "time": "t", "prediction": "p", "label": "y"},
+            "window": {"size": "1d"}, "min_samples": 1, "performance": {"metric": "mae"},
+            "policy": {"performance": {"action": "retrain", "k": 1, "n": 1}}, "retrain": {"pipeline": "sad"}}
+    api.put(f"{BASE}/monitors/sad", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "sad"}, "spec": spec},
+            expect=200)
+
+    def hot(day):
+        rows = "id,t,p,y\n" + "".join(f"{day}-{i},2021-01-{day:02d},{i + 9},{i}\n" for i in range(5))
+        api.post(f"{BASE}/monitors/sad/observations", rows.encode(), headers={"Content-Type": "text/csv"}, expect=200)
+        done = api.post(f"{BASE}/monitors/sad/windows/close", {"start": f"2021-01-{day:02d}T00:00:00Z"}, expect=200).json()
+        return api.get(f"/api/v1/decisions/{done['decisions'][0]}", expect=200).json()
+
+    first = hot(1)
+    assert first["fired"] and first["run_id"], first
+    second = hot(2)
+    assert not second["fired"] and api.get(f"{BASE}/monitors/sad").json()["policy_state"]["open"] is True
+    api.post(f"/api/v1/runs/{first['run_id']}/cancel", expect=200)
+    until(lambda: server.sql("SELECT count(*) FROM retraining") == ["0"], 40, message=server.log)
+    assert api.get(f"{BASE}/monitors/sad").json()["policy_state"]["open"] is False
+    third = hot(3)
+    assert third["fired"] and third["run_id"] != first["run_id"], third
+
+    # A pipeline that cannot be launched is a decision too, and stays due.
+    api.post(f"/api/v1/runs/{third['run_id']}/cancel", expect=200)
+    until(lambda: server.sql("SELECT count(*) FROM retraining") == ["0"], 40)
+    api.delete(f"{BASE}/pipelines/sad", expect=204)
+    fourth = hot(4)
+    assert (fourth["fired"], fourth["suppressed_by"]) == (False, "launch_failed"), fourth
+    assert "could not be started: there is no pipeline" in fourth["reason"]
+    pipeline(api, "sad")
+    assert hot(5)["fired"]
