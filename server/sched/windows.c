@@ -17,7 +17,13 @@
  * line_next asks for the oldest window that it wants, line_on_next closes it, and so on until there
  * is none. A request that nobody waits for is one that closes what is complete.
  */
-enum { SWEEP_MS = 10000, SWEEP_MAX = 1000, REQUEST_ARENA = 4 << 20, DECISIONS_MAX = 10000 };
+enum {
+	SWEEP_MS = 10000,
+	STAGE_SWEEPS = 360,
+	SWEEP_MAX = 1000,
+	REQUEST_ARENA = 4 << 20,
+	DECISIONS_MAX = 10000
+};
 
 struct request {
 	STAILQ_ENTRY(request) link;
@@ -43,6 +49,7 @@ struct windows {
 	struct app *app;
 	struct map *lines;
 	struct loop_timer timer;
+	unsigned sweeps;
 	bool sweeping, closing;
 };
 
@@ -78,6 +85,11 @@ static void windows_on_timer(void *arg)
 	if (w->sweeping)
 		return;
 	w->sweeping = true;
+	if (w->sweeps++ % STAGE_SWEEPS == 0) { /* what requests have left that a kill cut short */
+		struct db_unit *old = db_unit(w->app->db, NULL);
+		stage_store_sweep(old);
+		db_send(old, DB_BULK, monitor_store_ignore, NULL);
+	}
 	struct db_unit *u = db_unit(w->app->db, NULL);
 	window_store_sweep(u, SWEEP_MAX);
 	db_send(u, DB_READ, sweep_on_rows, w);

@@ -225,3 +225,30 @@ def test_a_retraining_that_fails_is_closed_and_due_again(server, api, data):
     assert "could not be started: there is no pipeline" in fourth["reason"]
     pipeline(api, "sad")
     assert hot(5)["fired"]
+
+
+def test_a_promotion_that_makes_things_worse_is_taken_back(server, api, data):
+    pipeline(api, "guarded")
+    finish(server, api, submit(api, "guarded"), table(challenger=1.0))
+    spec = {"subject": {"model": "guarded"}, "columns": {"id": "id", "time": "t", "prediction": "p", "label": "y"},
+            "window": {"size": "1d"}, "min_samples": 1, "performance": {"metric": "mae"},
+            "policy": {"performance": {"action": "alert", "k": 2, "n": 3}, "guard": {"windows": 3, "rollback": True}}}
+    api.put(f"{BASE}/monitors/guarded", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "guarded"},
+                                         "spec": spec}, expect=200)
+    assert finish(server, api, submit(api, "guarded"), table(challenger=0.5, champion=1.0))["model_version"] == "guarded/2"
+    monitor = api.get(f"{BASE}/monitors/guarded", expect=200).json()
+    assert (monitor["champion"], monitor["policy_state"]["guard"]) == ("guarded/2", 3)
+    rows = "id,t,p,y\n" + "".join(f"{i},2021-01-01,{i + 3},{i}\n" for i in range(10))
+    api.post(f"{BASE}/monitors/guarded/observations", rows.encode(), headers={"Content-Type": "text/csv"}, expect=200)
+    done = api.post(f"{BASE}/monitors/guarded/windows/close", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
+    d = api.get(f"/api/v1/decisions/{done['decisions'][0]}", expect=200).json()
+    assert (d["action"], d["fired"]) == ("rollback", True) and "is taken back" in d["reason"], d
+    monitor = api.get(f"{BASE}/monitors/guarded", expect=200).json()
+    assert monitor["champion"] == "guarded/1" and monitor["policy_state"]["guard"] == 0
+    history = api.get(f"{BASE}/models/guarded/aliases", expect=200).json()["items"]
+    assert [(h["number"], h["previous"], h["cause"]) for h in history] == [(1, 2, "rollback"), (2, 1, "gate"), (1, None, "gate")]
+
+    # By hand again: the monitor starts over with what has the alias then.
+    tag = api.get(f"{BASE}/models/guarded/aliases/champion", expect=200).headers["ETag"]
+    api.put(f"{BASE}/models/guarded/aliases/champion", {"version": 2}, headers={"If-Match": tag}, expect=200)
+    assert api.get(f"{BASE}/monitors/guarded", expect=200).json()["policy_state"]["guard"] == 3
