@@ -247,6 +247,7 @@ static void stream_catch_up(struct event_stream *s)
 {
 	s->until = hub_position(s->all->app->hub);
 	s->overflow = false;
+	told_clear(s); /* that comes out of the table now */
 	if (s->until < 0) /* it does not know yet where it stands */
 		loop_timer_set(&s->timer, PACE_MS);
 	else
@@ -340,7 +341,6 @@ static void stream_on_rows(void *arg, const struct db_rows *rows, const struct e
 		/* Another server has told it that; ours is not there yet. */
 		s->first = true;
 		s->until = -1;
-		told_clear(s);
 		loop_timer_set(&s->timer, PACE_MS);
 		return;
 	}
