@@ -6,11 +6,12 @@
 #
 #   DEMO_RUNTIME=process|docker   how steps run (process); docker uses the daemon that answers, else one of its own
 #   DEMO_PORT=8440                first port that is tried for the server
+#   DEMO_DIR=var/demo             where everything lies
 #   DEMO_UNTIL=2011Q4             the last quarter of the story
 #   DEMO_INSTALL=no               install nothing
 #   BASE=IMAGE                    base of the steps' image instead of one made by debootstrap (docker)
 #
-# Everything lies below var/demo: postgres/, server/, worker/, config/ (the command line's), repo/ (git), parts/ (data),
+# What lies there: postgres/, server/, worker/, config/ (the command line's), repo/ (git), parts/ (data),
 # summary.json. A second start ends the first and begins anew. When the story breaks off, everything is stopped again.
 set -euo pipefail
 umask 022
@@ -18,7 +19,7 @@ cd "$(dirname "$0")/.."
 ROOT=$PWD
 BIN=$ROOT/build/release
 RUNTIME=${DEMO_RUNTIME:-process}
-LINK=$ROOT/var/demo
+LINK=$(realpath -ms "${DEMO_DIR:-var/demo}")
 IMAGE=tidemill/python-sklearn:1
 DEADLINE=60
 
@@ -39,14 +40,15 @@ is_reachable() {
 
 find_state() {
 	local other
-	mkdir -p "$ROOT/var"
+	mkdir -p "$(dirname "$LINK")"
 	if [ ! -e "$LINK" ] && [ ! -L "$LINK" ]; then
 		mkdir "$LINK"
 		if ! is_reachable "$LINK"; then
 			rmdir "$LINK"
-			other=/var/tmp/tidemill-demo-$(id -u)-$(pwd -P | sha256sum | cut -c 1-8)
+			other=/var/tmp/tidemill-demo-$(id -u)-$(sha256sum <<< "$LINK" | cut -c 1-8)
 			say "other users cannot reach $LINK: it becomes a link to $other"
 			mkdir -p "$other"
+			[ -O "$other" ] && [ ! -L "$other" ] || die "$other belongs to somebody else"
 			chmod 755 "$other"
 			ln -s "$other" "$LINK"
 		fi
@@ -255,7 +257,7 @@ start() {
 		  dashboard     $URL
 		  login token   $token
 		  command line  export XDG_CONFIG_HOME=$STATE/config; $BIN/tidemill run list
-		  stop          make demo-stop
+		  stop          make demo-stop${DEMO_DIR:+ DEMO_DIR=$DEMO_DIR}
 	END
 }
 

@@ -75,7 +75,7 @@ def table(versions, by_year, told):
             if d["cause"] == "performance" and d["action"] != "record":
                 say(f"{history.name(q)}  {d['action']}{'' if d['fired'] else ' (not taken)'}: {d['reason']}")
     drift = [d["action"] for _, _, decisions in told for d in decisions if d["cause"] == "drift" and d["fired"]]
-    say(f"Beside it, input drift has warned {drift.count('warn')} times and alerted {drift.count('alert')} times; it never trains.")
+    say(f"Beside it, on input drift: warnings {drift.count('warn')}, alerts {drift.count('alert')}; they start no training.")
 
 
 def tell(path, told, outside):

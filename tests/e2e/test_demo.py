@@ -1,0 +1,97 @@
+"""`make demo` and `make demo-stop`, in a folder of their own: the story comes out as the data have it, and nothing stays."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def processes(folder):
+    """Command lines of all processes that stand in the folder or name it."""
+    out = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            text = os.readlink(entry / "cwd") + "\0" + (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in text:
+            out.append(text)
+    return out
+
+
+class Demo:
+    def __init__(self, folder):
+        self.folder = folder
+        self.env = {**os.environ, "DEMO_DIR": str(folder), "DEMO_INSTALL": "no", "DEMO_PORT": "8640"}
+
+    def make(self, target, **env):
+        done = subprocess.run(["make", "-s", target], cwd=ROOT, env={**self.env, **env}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout[-8000:]
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def demo():
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-demo-", dir="/tmp"))
+    folder.chmod(0o755)
+    d = Demo(folder)
+    try:
+        d.make("demo", DEMO_UNTIL="2004Q1")  # a first one, which the second ends
+        d.text = d.make("demo")
+        d.summary = json.loads((folder / "summary.json").read_text())
+        yield d
+    finally:
+        d.make("demo-stop")
+        left = processes(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        assert not left, left
+
+
+def test_versions_are_trained_on_what_the_decision_says(demo):
+    v1, v2 = demo.summary["versions"]
+    assert (v1["version"], v1["trained_from"], v1["trained_to"]) == (1, "2001-01-01", "2003-09-30")
+    assert (v2["version"], v2["trained_from"], v2["trained_to"]) == (2, "2005-01-01", "2007-12-31")
+    assert v1["mae_next_year"] == pytest.approx(1.33, abs=0.05) and v2["mae_next_year"] == pytest.approx(2.32, abs=0.1)
+
+
+def test_it_warns_then_retrains_and_promotes(demo):
+    acted = [d for d in demo.summary["decisions"] if d["fired"] and "The error (mae)" in d["reason"]]
+    assert [(d["window"], bool(d["run"]), d["promoted"]) for d in acted] == [("2007Q4", False, None), ("2008Q1", True, True)]
+    assert "this is a warning" in acted[0]["reason"] and "retraining is started" in acted[1]["reason"]
+
+
+def test_the_error_falls(demo):
+    years = demo.summary["mae_without_retraining"]
+    assert list(years) == [str(y) for y in range(2004, 2012)]
+    for year, mae in {"2004": 1.33, "2007": 2.23, "2008": 3.45, "2009": 3.15, "2010": 2.92, "2011": 3.46}.items():
+        assert years[year] == pytest.approx(mae, abs=0.1), year
+    error = demo.summary["error"]
+    assert len(error) == 32
+    for window, e in error.items():
+        if window <= "2008Q1":
+            assert e["with_retraining"] == pytest.approx(e["without_retraining"], abs=1e-4), window
+        else:
+            assert e["with_retraining"] < e["without_retraining"] + 0.1, window
+    after = [e for w, e in error.items() if w > "2008Q1"]
+    assert sum(e["with_retraining"] for e in after) < 0.75 * sum(e["without_retraining"] for e in after)
+
+
+def test_it_leaves_a_dashboard_that_can_be_logged_in_to(demo):
+    url = re.search(r"^ +dashboard +(http\S+)$", demo.text, re.M)[1]
+    token = re.search(r"^ +login token +(\S+)$", demo.text, re.M)[1]
+    with urllib.request.urlopen(url + "/", timeout=10) as page:
+        assert b"<script" in page.read()
+    login = urllib.request.Request(url + "/api/v1/auth/session", json.dumps({"token": token}).encode(),
+                                   {"Content-Type": "application/json"})
+    with urllib.request.urlopen(login, timeout=10) as answer:
+        assert answer.status == 201 and "tidemill_session=" in answer.headers["Set-Cookie"]
