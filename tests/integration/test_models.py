@@ -252,3 +252,18 @@ def test_a_promotion_that_makes_things_worse_is_taken_back(server, api, data):
     tag = api.get(f"{BASE}/models/guarded/aliases/champion", expect=200).headers["ETag"]
     api.put(f"{BASE}/models/guarded/aliases/champion", {"version": 2}, headers={"If-Match": tag}, expect=200)
     assert api.get(f"{BASE}/monitors/guarded", expect=200).json()["policy_state"]["guard"] == 3
+
+
+def test_a_server_that_is_killed_ends_the_run_once(server, api, data):
+    pipeline(api, "killed")
+    runs = []
+    for moment in (0, 0.05, 0.2, 0.5):
+        runs.append(submit(api, "killed"))
+        world.end_steps(server, api, "demo", runs[-1], {"train.model": MODEL, "evaluate.predictions": {"p.csv": table(challenger=1.0)}},
+                        wait=False)
+        time.sleep(moment)  # not a wait for anything: the moment of the kill
+        server.kill()
+        server.start()
+    versions = sorted(world.ended(server, api, r)["model_version"] for r in runs)
+    assert versions == [f"killed/{n}" for n in (1, 2, 3, 4)]
+    assert server.sql("SELECT count(*) FROM model_version v JOIN model m ON m.id = v.model_id WHERE m.name = 'killed'") == ["4"]

@@ -1,5 +1,6 @@
 """Monitors through the API: files that are refused, rows and labels, windows by time and by rows, late data, mutes."""
 import json
+import socket
 
 import pytest
 
@@ -274,3 +275,24 @@ def test_memory_does_not_grow_with_the_rows(server, api, trained):
     assert server.rss_kib() - before < 60000
     done = api.post(f"{BASE}/monitors/big/windows/close", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
     assert done["closed"] == 1 and windows(api, "big")["2021-01-01"]["rows"] == 60000
+
+
+def test_a_server_that_is_killed_leaves_nothing_half_written(server, api, trained):
+    put(api, "killed")
+    lines = "\n".join([HEADER, *rows_of("2021-04-01", 1440)]) + "\n"
+    sent = 0
+    with socket.create_connection(("127.0.0.1", server.port)) as s:
+        s.sendall((f"POST {BASE}/monitors/killed/observations?batch=k HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+                   f"Authorization: Bearer {server.token}\r\nContent-Type: text/csv\r\nContent-Length: {6 * len(lines)}\r\n\r\n").encode())
+        while server.sql("SELECT count(*) FROM observation_stage") == ["0"] and sent < 5:
+            s.sendall(lines.encode() if sent == 0 else lines.split("\n", 1)[1].encode())
+            sent += 1
+        until(lambda: server.sql("SELECT count(*) > 0 FROM observation_stage") == ["t"], message=server.log)
+        server.kill()
+    server.start()
+    assert windows(api, "killed") == {}
+    first = send(api, "killed", lines.encode(), batch="k")
+    assert (first["rows"], first["replayed"]) == (1440, False)
+    server.kill()
+    server.start()
+    assert send(api, "killed", lines.encode(), batch="k") == {**first, "replayed": True}
