@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fakes"))
 from fake_api import TOKEN, FakeApi  # noqa: E402
 from harness import BUILD, ROOT, SANITIZERS, until  # noqa: E402
+from stack import Worker  # noqa: E402
 
 TIDEMILL = BUILD / "tidemill"
 
@@ -308,3 +309,74 @@ def test_any_address(real):
     assert made["name"] == "raw"
     refused = real.run("api", "POST", "/api/v1/projects/transit/datasets", "-f", "-", stdin='{"name": 7}', expect=2)
     assert json.loads(refused.stdout)["status"] == 422 and "/name" in refused.stderr
+
+
+# ---- runs, on a real worker ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def worker(real):
+    subprocess.run(["make", "-s", *(str((BUILD / p).relative_to(ROOT)) for p in ("tidemill-worker", "tidemill-init", "tidemill-git"))],
+                   cwd=ROOT, check=True)
+    with Worker(real.server, "cli-worker") as w:
+        yield w
+
+
+def write_pipeline(folder, name, script, needs=None):
+    path = folder / f"{name}.yaml"
+    after = f"\n    then: {{needs: [work], run: {json.dumps(needs)}}}" if needs else ""
+    path.write_text(f"""apiVersion: tidemill/v1
+kind: Pipeline
+metadata: {{name: {name}}}
+spec:
+  inputs: {{n: {{type: integer, default: 3}}, word: {{type: string, default: "7"}}}}
+  defaults: {{runtimes: [process], resources: {{cpus: 0.1, memory: 16MiB}}}}
+  steps:
+    work: {{run: {json.dumps(script)}}}{after}
+""")
+    return path
+
+
+def test_apply_says_what_changed(real, tmp_path):
+    path = write_pipeline(tmp_path, "applied", "echo one")
+    assert real.run("apply", "-f", path).stderr == "pipeline applied created\n"
+    assert real.run("apply", "-f", path).stderr == "pipeline applied unchanged\n"
+    write_pipeline(tmp_path, "applied", "echo two")
+    assert '/spec/steps/work/run: "echo one" -> "echo two"' in real.run("apply", "-f", path).stderr
+    path.write_text(path.read_text().replace("inputs:", "inptus:"))
+    assert "did you mean" in real.run("apply", "-f", path, expect=2).stderr
+    path.write_text("kind: [")
+    assert str(path) in real.run("apply", "-f", path, expect=2).stderr
+
+
+def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
+    path = write_pipeline(tmp_path, "followed", 'echo "n=${inputs.n} word=${inputs.word}"; echo oops >&2; printf "no end"',
+                          "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done")
+    done = real.run("run", "submit", "-f", path, "-i", "n=5", "-i", "word=9", "--follow")
+    lines = done.stdout.splitlines()
+    assert sorted(lines[:3]) == ["n=5 word=9", "no end", "oops"] and lines[3:] == [f"line {i}" for i in range(1, 2001)]
+    assert "==> work <==" in done.stderr and "succeeded" in done.stderr
+    run = real.json("run", "list", "--pipeline", "followed")["items"][0]
+    assert run["inputs"] == {"n": 5, "word": "9"}
+    assert real.run("logs", run["id"], "--step", "then", "--tail", "2").stdout == "line 1999\nline 2000\n"
+    raw = real.run("logs", run["id"], "--step", "work", "--raw").stdout
+    assert sorted(raw.replace("no end", "no end\n").splitlines()) == ["n=5 word=9", "no end", "oops"]
+    assert [s["name"] for s in real.json("run", "steps", run["id"])["items"]] == ["work", "then"]
+    assert any("run.succeeded" in e for e in real.run("events", "--from", "1", "--topic", run["id"]).stdout.splitlines())
+    real.run("run", "delete", run["id"], "--yes")
+    real.run("run", "show", run["id"], expect=3)
+
+
+def test_a_real_failure_is_10_with_the_end_of_its_log(real, worker, tmp_path):
+    path = write_pipeline(tmp_path, "failing", "seq 1 100; exit 3")
+    done = real.run("run", "submit", "-f", path, "--wait", expect=10)
+    assert "\n71\n72\n" in done.stderr and "\n70\n" not in done.stderr and "--step work" in done.stderr
+
+
+def test_a_real_cancellation_is_11(real, worker, tmp_path):
+    path = write_pipeline(tmp_path, "cancelled", "sleep 600")
+    run = real.run("run", "submit", "-f", path, "-o", "name").stdout.strip()
+    waiting = real.start("run", "wait", run)
+    until(lambda: real.json("run", "show", run)["state"] == "running", 30)
+    real.run("run", "cancel", run)
+    assert "cancelled" in waiting.communicate(timeout=60)[1] and waiting.returncode == 11
