@@ -13,7 +13,7 @@ struct follow {
 	void (*resume)(void *arg, struct api_pair *query);
 	sse_message_cb *on_message;
 	void *arg;
-	bool forever; /* else it ends after a second without a message */
+	bool forever; /* else it ends when nothing has come for some seconds */
 	const volatile bool *over; /* set by on_message: the stream has said all */
 	int64_t until; /* on clock_elapsed(): ERR_TIMEOUT from then on; 0: never */
 };

@@ -3,6 +3,7 @@
 #include "cli/nouns.h"
 #include "cli/send.h"
 #include "cli/view.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/crypto/hash.h"
@@ -127,13 +128,16 @@ int cmd_monitor_labels(struct cli *c, struct err *e)
 int cmd_monitor_close(struct cli *c, struct err *e)
 {
 	struct api_call q = generic_call(c);
+	char now[CLOCK_TEXT_MAX];
 	struct send s;
 
-	if (cli_has(c, "start") == cli_has(c, "before"))
-		return cli_usage(e, "which windows? Give --start or --before, one of the two");
+	if (cli_has(c, "start") && cli_has(c, "before"))
+		return cli_usage(e, "give --start or --before, not both");
 	send_init(&s);
 	send_flag(&s, c, "start");
 	send_flag(&s, c, "before");
+	if (!cli_has(c, "start") && !cli_has(c, "before"))
+		send_str(&s, "before", str_c(clock_format(now, clock_now(&clock_real))));
 	int rc = send_object(&s, c, &q, e);
 	send_done(&s);
 	return rc;

@@ -278,6 +278,10 @@ int cmd_run_submit(struct cli *c, struct err *e)
 {
 	struct str file = cli_text(c, "file"), pipeline = cli_arg(c, 0), run = STR_NONE;
 
+	if (pipeline.p != NULL && cli_has(c, "pipeline"))
+		return cli_usage(e, "the pipeline is named twice");
+	if (pipeline.p == NULL)
+		pipeline = cli_text(c, "pipeline");
 	if ((file.p == NULL) == (pipeline.p == NULL))
 		return cli_usage(e, "name a PIPELINE or give --file, one of the two");
 	int rc = file.p != NULL ? submit_file(c, file, &run, e)

@@ -67,7 +67,8 @@ def test_help_needs_no_server(tmp_path):
     (["run", "lst"], "did you mean 'run list'"), (["run", "list", "--limt", "3"], "unknown flag '--limt'"),
     (["run", "list", "--limit", "x"], "whole number"), (["run", "show"], "usage: tidemill run show RUN"),
     (["run", "show", "a", "b"], "usage: tidemill run show RUN"), (["run", "list", "-o", "xml"], "table, json, jsonl or name"),
-    (["run", "list", "--limit"], "needs a value"), (["run", "submit"], "PIPELINE or give --file"),
+    (["run", "list", "--limit"], "needs a value"), (["run", "submit"], "PIPELINE or give --file"), (["run", "submit", "a", "--pipeline", "b"], "named twice"),
+    (["monitor", "close", "m", "--start", "2004-01-01", "--before", "2004-04-01"], "not both"),
     (["run", "delete", "run_1"], "give --yes"), (["run", "wait", "r", "--timeout", "1y"], "a time like"),
     (["run", "submit", "x", "--input", "novalue"], "NAME=VALUE"), (["run", "show", ".."], "cannot be the name"),
     (["completion", "fish"], "bash")])
@@ -128,7 +129,7 @@ def test_an_interrupt_says_that_the_run_goes_on(fake):
 def test_a_creating_post_is_repeated_with_its_key(tmp_path):
     with FakeApi(failing_posts=2) as api:
         cli = Cli(tmp_path, TIDEMILL_SERVER=api.url, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
-        assert cli.run("run", "submit", "train", "-o", "name").stdout == "run_ok\n"
+        assert cli.run("run", "submit", "--pipeline", "train", "-o", "name").stdout == "run_ok\n"
         keys = [s[2]["Idempotency-Key"] for s in api.seen if s[0] == "POST"]
         assert len(keys) == 3 and len(set(keys)) == 1
 
