@@ -154,7 +154,7 @@ static const struct field log_spec_fields[] = {
 		.doc = "The first one that the chosen worker offers"
 #define ENVIRONMENT                                                                                \
 	"env", FIELD_MAP, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(env),                                  \
-		.max = ENV_MAX, .item_max = 32768, .doc = "Environment variables"
+		.max = ENV_MAX, .item_max = WORD_MAX, .doc = "Environment variables"
 #define IMAGE "image", FIELD_STR, FIELD_OMIT_EMPTY, AT(image), .max = 512, .doc = "Container image"
 #define THIS  step_spec
 const struct field step_spec_fields[] = {

@@ -155,6 +155,16 @@ bool str_has_control(struct str s)
 	return false;
 }
 
+bool str_is_text(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 bool str_is_name(struct str s)
 {
 	if (s.n < 1 || s.n > 63)

@@ -54,6 +54,7 @@ bool str_next(struct str *rest, char sep, struct str *ret_piece);
 bool str_utf8_valid(struct str s); /* no overlong forms, no surrogates, NUL allowed */
 size_t str_utf8_count(struct str s); /* code points of valid UTF-8 */
 bool str_has_control(struct str s); /* a byte below 0x20, or 0x7f */
+bool str_is_text(struct str s); /* no control characters but newlines and tabs */
 /* True for ^[a-z0-9][a-z0-9._-]{0,62}$: what may name a project, pipeline, dataset or monitor. */
 bool str_is_name(struct str s);
 uint64_t str_hash(

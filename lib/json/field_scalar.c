@@ -169,16 +169,6 @@ static int read_real(struct field_reader *r, const struct field *f, const struct
 	return 0;
 }
 
-static bool has_bad_control(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-			return true;
-	}
-	return false;
-}
-
 static int read_str(struct field_reader *r, const struct field *f, const struct jsn *v, void *out)
 {
 	char number[24];
@@ -196,7 +186,7 @@ static int read_str(struct field_reader *r, const struct field *f, const struct 
 	}
 	if (!str_utf8_valid(s))
 		return fail(r, "valid UTF-8");
-	if ((f->flags & FIELD_TEXT) != 0 ? r->mode != FIELD_LAX && has_bad_control(s)
+	if ((f->flags & FIELD_TEXT) != 0 ? r->mode != FIELD_LAX && !str_is_text(s)
 					 : str_has_control(s))
 		return err_field(r->e, "", "must not contain control characters");
 	if (field_check_count(r, f, str_utf8_count(s), "characters") < 0)

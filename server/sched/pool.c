@@ -18,12 +18,14 @@ struct waiting {
 	int64_t not_before;
 };
 
+/* What it has free is kept up to date in worker as attempts come and go. */
 struct host {
 	struct arena *arena;
 	struct place_worker worker;
+	struct place_gpu *gpus; /* worker.gpus, to be marked */
 	int64_t seen_at;
-	double cpus_used;
-	uint64_t memory_used;
+	double cpus_held;
+	uint64_t memory_held;
 };
 
 struct holding {
@@ -34,15 +36,21 @@ struct holding {
 	struct list devices; /* struct str */
 };
 
+/* Attempts of a project that are open. */
+struct tally {
+	struct arena *arena;
+	uint32_t running;
+};
+
 struct pool {
-	struct map *steps, *hosts, *attempts; /* by id */
+	struct map *steps, *hosts, *attempts, *tallies; /* by id */
 };
 
 struct pool *pool_new(void)
 {
 	struct pool *p = mem_new_of(struct pool);
 
-	*p = (struct pool){ map_new(), map_new(), map_new() };
+	*p = (struct pool){ map_new(), map_new(), map_new(), map_new() };
 	return p;
 }
 
@@ -69,8 +77,8 @@ void pool_free(struct pool *p)
 {
 	if (p == NULL)
 		return;
-	struct map **all[] = { &p->steps, &p->hosts, &p->attempts };
-	for (size_t i = 0; i < 3; i++) {
+	struct map **all[] = { &p->steps, &p->hosts, &p->attempts, &p->tallies };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		clear(all[i]);
 		map_free(*all[i]);
 	}
@@ -179,6 +187,95 @@ size_t pool_steps(const struct pool *p)
 	return map_count(p->steps);
 }
 
+/* ---- what attempts hold ---- */
+
+static void mark_gpus(struct host *h, const struct holding *held, bool is_free)
+{
+	for (size_t d = 0; d < held->devices.n; d++)
+		for (uint32_t g = 0; g < h->worker.gpus_n; g++)
+			if (str_eq(h->gpus[g].uuid, *list_at(&held->devices, struct str, d)))
+				h->gpus[g].free = is_free;
+}
+
+static void count_free(struct host *h)
+{
+	struct place_worker *w = &h->worker;
+
+	if (w->running == 0)
+		h->cpus_held = 0; /* fractions do not add up for ever */
+	w->cpus_free = h->cpus_held < w->cpus ? w->cpus - h->cpus_held : 0;
+	w->memory_free = h->memory_held < w->memory ? w->memory - h->memory_held : 0;
+}
+
+static void host_hold(struct host *h, const struct holding *held)
+{
+	h->cpus_held += held->cpus;
+	h->memory_held += held->memory;
+	h->worker.running++;
+	mark_gpus(h, held, false);
+	count_free(h);
+}
+
+static void host_release(struct host *h, const struct holding *held)
+{
+	h->cpus_held -= held->cpus;
+	h->memory_held -= held->memory;
+	h->worker.running--;
+	mark_gpus(h, held, true);
+	count_free(h);
+}
+
+static struct tally *tally_of(struct pool *p, struct str project_id)
+{
+	struct tally *t = map_get(p->tallies, project_id);
+
+	if (t == NULL) {
+		struct arena *a = arena_new(OBJECT_ARENA);
+		t = arena_new_of(a, struct tally);
+		t->arena = a;
+		(void)map_put(p->tallies, project_id, t);
+	}
+	return t;
+}
+
+static void holding_end(struct pool *p, struct holding *held)
+{
+	struct host *h;
+
+	if (held == NULL)
+		return;
+	h = map_get(p->hosts, held->worker_id);
+	if (h != NULL)
+		host_release(h, held);
+	tally_of(p, held->project_id)->running--;
+	object_free(held);
+}
+
+static void holding_begin(struct pool *p, struct str attempt_id, struct holding *held)
+{
+	struct host *h = map_get(p->hosts, held->worker_id);
+
+	holding_end(p, map_put(p->attempts, attempt_id, held));
+	if (h != NULL)
+		host_hold(h, held);
+	tally_of(p, held->project_id)->running++;
+}
+
+/* A host that was read again holds what its attempts held before. */
+static void hold_again(struct pool *p, struct host *h)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	count_free(h);
+	while (map_next(p->attempts, &at, &key, &value)) {
+		const struct holding *held = value;
+		if (str_eq(held->worker_id, h->worker.id))
+			host_hold(h, held);
+	}
+}
+
 /* ---- workers ---- */
 
 static void read_gpus(struct host *h, struct str devices_json)
@@ -198,7 +295,7 @@ static void read_gpus(struct host *h, struct str devices_json)
 			gpus[h->worker.gpus_n++] =
 				(struct place_gpu){ d.uuid, d.model, (uint64_t)d.memory, true };
 	}
-	h->worker.gpus = gpus;
+	h->worker.gpus = h->gpus = gpus;
 	jsn_doc_free(doc);
 }
 
@@ -236,6 +333,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 		h->worker.labels = labels_of(jsn_root(doc), a, &h->worker.labels_n);
 		jsn_doc_free(doc);
 	}
+	hold_again(p, h);
 	object_free(map_put(p->hosts, h->worker.id, h));
 }
 
@@ -265,9 +363,19 @@ static struct holding *holding_new(void)
 	return h;
 }
 
+static void drop_attempts(struct pool *p)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->attempts, &at, &key, &value))
+		holding_end(p, map_remove(p->attempts, key));
+}
+
 void pool_set_attempts(struct pool *p, const struct db_rows *r)
 {
-	clear(&p->attempts);
+	drop_attempts(p);
 	for (size_t i = 0; i < r->n; i++) {
 		struct holding *h = holding_new();
 		h->worker_id = text(h->arena, r, i, "worker_id");
@@ -275,7 +383,7 @@ void pool_set_attempts(struct pool *p, const struct db_rows *r)
 		h->cpus = db_real(r, i, db_col(r, "cpus"));
 		h->memory = (uint64_t)db_int(r, i, db_col(r, "memory"));
 		h->devices = db_list(r, i, db_col(r, "devices"), h->arena);
-		object_free(map_put(p->attempts, db_str(r, i, db_col(r, "id")), h));
+		holding_begin(p, db_str(r, i, db_col(r, "id")), h);
 	}
 }
 
@@ -296,18 +404,19 @@ void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, st
 	for (; h->devices.n < gpus_n; h->devices.n++)
 		*list_at(&h->devices, struct str, h->devices.n) =
 			arena_str(h->arena, gpus[h->devices.n]);
-	object_free(map_put(p->attempts, attempt_id, h));
+	holding_begin(p, attempt_id, h);
 	pool_remove_step(p, step_id);
 }
 
 void pool_attempt_ended(struct pool *p, struct str attempt_id)
 {
-	object_free(map_remove(p->attempts, attempt_id));
+	holding_end(p, map_remove(p->attempts, attempt_id));
 }
 
 /* ---- the snapshot ---- */
 
 struct snapshot {
+	struct pool *pool;
 	struct arena *arena;
 	struct place_project *projects;
 	size_t projects_n;
@@ -319,41 +428,13 @@ static uint32_t project_at(struct snapshot *s, struct str id)
 	uintptr_t at = (uintptr_t)map_get(s->index, id);
 
 	if (at == 0) {
-		s->projects[s->projects_n] = (struct place_project){ id, 1.0, 0 };
+		const struct tally *t = map_get(s->pool->tallies, id);
+		s->projects[s->projects_n] =
+			(struct place_project){ id, 1.0, t != NULL ? t->running : 0 };
 		at = ++s->projects_n;
 		(void)map_put(s->index, id, (void *)at);
 	}
 	return (uint32_t)(at - 1);
-}
-
-static void hold_gpus(struct host *h, const struct holding *holding, struct place_gpu *gpus)
-{
-	for (size_t d = 0; d < holding->devices.n; d++)
-		for (uint32_t g = 0; g < h->worker.gpus_n; g++)
-			if (str_eq(gpus[g].uuid, *list_at(&holding->devices, struct str, d)))
-				gpus[g].free = false;
-}
-
-/* What open attempts hold, taken off their workers. */
-static void hold(struct pool *p, struct snapshot *s, struct map *gpus_of_host)
-{
-	size_t at = 0;
-	struct str key;
-	void *value;
-
-	while (map_next(p->attempts, &at, &key, &value)) {
-		struct holding *holding = value;
-		struct host *h = map_get(p->hosts, holding->worker_id);
-		s->projects[project_at(s, holding->project_id)].running++;
-		if (h == NULL)
-			continue;
-		h->cpus_used += holding->cpus;
-		h->memory_used += holding->memory;
-		h->worker.running++;
-		struct place_gpu *gpus = map_get(gpus_of_host, holding->worker_id);
-		if (gpus != NULL)
-			hold_gpus(h, holding, gpus);
-	}
 }
 
 static int by_urgency(const void *a, const void *b)
@@ -396,68 +477,35 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 	ret->steps_n = n;
 }
 
-/* Fresh copies of every worker's GPUs, since what is free is marked in them. */
-static struct map *copy_gpus(struct pool *p, struct arena *a)
+/* Seen by whoever holds the connection; asked for only when what we know has grown old. */
+static bool is_offline(
+	struct host *h, int64_t now, int64_t offline_after, pool_seen *seen, void *arg)
 {
-	struct map *out = map_new();
-	size_t at = 0;
-	struct str key;
-	void *value;
-
-	while (map_next(p->hosts, &at, &key, &value)) {
-		struct host *h = value;
-		h->cpus_used = 0;
-		h->memory_used = 0;
-		h->worker.running = 0;
-		struct place_gpu *gpus = arena_array_of(a, struct place_gpu, h->worker.gpus_n + 1);
-		for (uint32_t i = 0; i < h->worker.gpus_n; i++)
-			gpus[i] = h->worker.gpus[i];
-		(void)map_put(out, key, gpus);
-	}
-	return out;
+	if (now - h->seen_at > offline_after / 2)
+		h->seen_at = seen(arg, h->worker.id, h->seen_at);
+	return now - h->seen_at > offline_after;
 }
 
-static void take_workers(
-	struct pool *p, struct map *gpus, struct arena *a, struct place_snapshot *ret)
+void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
+	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
 {
+	struct snapshot s = { .pool = p, .arena = a, .index = map_new() };
 	struct place_worker *workers =
 		arena_array_of(a, struct place_worker, map_count(p->hosts) + 1);
 	size_t at = 0;
 	struct str key;
 	void *value;
 
-	while (map_next(p->hosts, &at, &key, &value)) {
-		const struct host *h = value;
-		struct place_worker *w = &workers[ret->workers_n++];
-		*w = h->worker;
-		w->gpus = map_get(gpus, key);
-		w->cpus_free = h->cpus_used < w->cpus ? w->cpus - h->cpus_used : 0;
-		w->memory_free = h->memory_used < w->memory ? w->memory - h->memory_used : 0;
-	}
-	ret->workers = workers;
-}
-
-void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
-	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
-{
-	struct snapshot s = { .arena = a, .index = map_new() };
-	struct map *gpus = copy_gpus(p, a);
-	size_t at = 0;
-	struct str key;
-	void *value;
-
 	*ret = (struct place_snapshot){ 0 };
-	s.projects = arena_array_of(
-		a, struct place_project, map_count(p->steps) + map_count(p->attempts) + 1);
+	s.projects = arena_array_of(a, struct place_project, map_count(p->steps) + 1);
 	while (map_next(p->hosts, &at, &key, &value)) {
 		struct host *h = value;
-		h->worker.offline = now - seen(arg, key, h->seen_at) > offline_after;
+		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
+		workers[ret->workers_n++] = h->worker;
 	}
-	hold(p, &s, gpus);
 	take_steps(p, &s, now, ret, ret_next);
-	take_workers(p, gpus, a, ret);
+	ret->workers = workers;
 	ret->projects = s.projects;
 	ret->projects_n = s.projects_n;
-	map_free(gpus);
 	map_free(s.index);
 }

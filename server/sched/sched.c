@@ -53,6 +53,7 @@ struct pass {
 	struct place_snapshot snapshot;
 	struct place_result result;
 	struct assign_rows rows;
+	struct list *gpus; /* of each row: struct str */
 };
 
 static void sched_on_lease(void *arg, bool leading);
@@ -302,6 +303,16 @@ static struct str devices_json(struct arena *a, const struct place_assignment *p
 	return out;
 }
 
+static struct list copy_gpus(struct arena *a, const struct place_assignment *placed)
+{
+	struct list out = { arena_array_of(a, struct str, placed->gpus_n + 1), placed->gpus_n };
+
+	for (uint32_t i = 0; i < placed->gpus_n; i++)
+		*list_at(&out, struct str, i) = arena_str(a, placed->gpus[i]);
+	return out;
+}
+
+/* Copies: the memory may lose a step or read a worker again before the answer comes. */
 static void fill_rows(struct pass *p, size_t n)
 {
 	struct str **columns[] = { &p->rows.step_ids, &p->rows.attempt_ids, &p->rows.worker_ids,
@@ -310,10 +321,12 @@ static void fill_rows(struct pass *p, size_t n)
 
 	for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
 		*columns[c] = arena_array_of(p->arena, struct str, n);
+	p->gpus = arena_array_of(p->arena, struct list, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct place_assignment *placed = &p->result.placed[i];
-		p->rows.step_ids[i] = p->snapshot.steps[placed->step].id;
-		p->rows.worker_ids[i] = p->snapshot.workers[placed->worker].id;
+		p->rows.step_ids[i] = arena_str(p->arena, p->snapshot.steps[placed->step].id);
+		p->rows.worker_ids[i] = arena_str(p->arena, p->snapshot.workers[placed->worker].id);
+		p->gpus[i] = copy_gpus(p->arena, placed);
 		p->rows.attempt_ids[i] =
 			arena_str(p->arena, str_c(id_new(id, "at", p->sched->app->clock)));
 		p->rows.runtimes[i] = str_c(runtime_names[placed->runtime]);
@@ -370,8 +383,7 @@ static void take_over(struct pass *p, const struct db_rows *rows)
 		for (size_t k = 0; k < p->rows.n; k++)
 			if (str_eq(db_str(rows, i, 1), p->rows.attempt_ids[k])) {
 				pool_assigned(s->pool, p->rows.step_ids[k], p->rows.attempt_ids[k],
-					p->rows.worker_ids[k], p->result.placed[k].gpus,
-					p->result.placed[k].gpus_n);
+					p->rows.worker_ids[k], p->gpus[k].items, p->gpus[k].n);
 				fleet_wake(s->app->fleet, p->rows.worker_ids[k]);
 				break;
 			}

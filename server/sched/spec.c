@@ -360,6 +360,16 @@ int spec_render_text(struct str text, const struct spec_scope *scope, struct are
 	return render_text(text, &rs, STRINGS_MAX, a, ret, NULL, e);
 }
 
+/* What a worker takes as a word of a command, or as a variable's value. */
+static int check_word(struct str word, struct err *e)
+{
+	if (word.n > WORD_MAX)
+		return err_field(e, "", "must be at most %d bytes, filled in", WORD_MAX);
+	if (!str_is_text(word))
+		return err_field(e, "", "must not contain control characters");
+	return 0;
+}
+
 /* `run` stays JSON: a list of rendered words. */
 static int render_run(
 	struct step_spec *s, const struct spec_scope *scope, struct arena *a, struct err *e)
@@ -377,6 +387,8 @@ static int render_run(
 		struct str word;
 		rc = spec_render_text(*list_at(&argv, struct str, i), scope, a, &word, e);
 		if (rc == 0)
+			rc = check_word(word, e);
+		if (rc == 0)
 			jsn_str(&w, word);
 		else
 			err_field_prefix(e, "run");
@@ -393,7 +405,8 @@ static int render_env(
 {
 	for (size_t i = 0; i < s->env.n; i++) {
 		struct field_pair *p = list_at(&s->env, struct field_pair, i);
-		if (spec_render_text(p->value, scope, a, &p->value, e) < 0) {
+		if (spec_render_text(p->value, scope, a, &p->value, e) < 0 ||
+			check_word(p->value, e) < 0) {
 			err_field_prefix(e, "env");
 			return -1;
 		}

@@ -1,6 +1,7 @@
 """The engine against a real server: runs, steps, attempts, fencing, retries, cancellation, groups, triggers, leadership.
 The worker's side is spoken by the test itself, so that every order of events can be forced."""
 import hashlib
+import json
 import threading
 import time
 
@@ -19,7 +20,7 @@ class Hand:
         reply = server.client(join).post("/api/v1/workers/enroll", {"name": name}, expect=201).json()
         self.id, self.machine = reply["worker_id"], {**MACHINE, **machine}
         self.api = server.client(reply["token"])
-        self.held, self.fresh, self.server = {}, [], server
+        self.held, self.fresh = {}, []
 
     def sync(self, wait=False):
         reply = self.api.post("/api/v1/workers/self/sync",
@@ -33,7 +34,7 @@ class Hand:
 
     def take(self, n=1):
         """Waits until n assignments have come and returns them."""
-        until(lambda: self.sync() and len(self.fresh) >= n, 15)
+        until(lambda: self.sync() and len(self.fresh) >= n, 45)
         got, self.fresh = self.fresh[:n], self.fresh[n:]
         return got
 
@@ -44,7 +45,8 @@ class Hand:
     def finish(self, a, state="succeeded", **more):
         """Agrees on an empty log and reports the end."""
         attempt = a["attempt"]
-        self.server.sql(f"INSERT INTO log (attempt_id, made, final) VALUES ('{attempt}', '2026-01-01', true) ON CONFLICT DO NOTHING")
+        self.api.post(f"/api/v1/workers/self/attempts/{attempt}/log/final",
+                      {"epoch": a["epoch"], "length": 0, "digest": hashlib.sha256(b"").hexdigest()}, expect=200)
         self.held[attempt].update(state=state, **more)
         until(lambda: self.sync() and attempt not in self.held, 10)
 
@@ -122,6 +124,24 @@ def test_assignment_has_all_that_the_step_says(admin, project, hand):
     assert (a["cpus"], a["memory"], a["time_limit"]) == (0.5, 64 << 20, 90_000_000)
     assert a["outputs"] == [{"name": "m", "path": "model", "kind": "model"}]
     assert a["project"] == project and a["run"] == run["id"] and len(a["tracking_run"]) == 32
+    hand.finish(a)
+
+
+def test_words_that_no_worker_takes_are_refused_at_once(admin, project):
+    bad = [("run", '["echo", "a\\x1b"]', {}), ("run", '["echo", "${inputs.w}"]', {"w": "\x1b[0m"}),
+           ("run", '["echo", "${inputs.w}"]', {"w": "\x00"}), ("env", '["true"], env: {X: "${inputs.w}"}', {"w": "a\rb"}),
+           ("run", '["' + "${inputs.w}" * 8 + '"]', {"w": "x" * 10000})]
+    for field, run, inputs in bad:
+        source = pipeline({"a": step(project, run=run)}, spec='  inputs: {w: {type: string, default: "w"}}\n')
+        p = admin.post(f"/api/v1/projects/{project}/runs", {"source": source, "inputs": inputs}, expect=422).json()
+        assert any("/" + field in e["pointer"] or "/w" in e["pointer"] for e in p["errors"]), p
+
+
+def test_a_script_of_several_lines_reaches_the_worker_whole(admin, project, hand):
+    script = "set -e\n" + "echo a line of some length, to make it long\n" * 400 + "\techo ok\n"
+    submit(admin, project, pipeline({"a": step(project, run=json.dumps(script))}))
+    [a] = hand.take()
+    assert a["argv"] == ["/bin/sh", "-c", script]
     hand.finish(a)
 
 
@@ -218,11 +238,12 @@ def test_cancel_while_running_reaches_the_worker_and_frees_what_it_held(admin, p
     hand.finish(b)
 
 
-def test_cancel_before_the_worker_has_heard(admin, project, hand):
-    run = submit(admin, project, pipeline({"a": step(project)}))
+def test_cancel_before_the_worker_has_heard(server, admin, project, hand):
     hand.sync()
+    run = submit(admin, project, pipeline({"a": step(project)}))
     until(lambda: steps_of(admin, run)["a"]["state"] == "assigned", 5)
     admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    until(lambda: server.sql(f"SELECT count(*) FROM attempt WHERE run_id = '{run['id']}' AND cancel_requested_at IS NOT NULL") == ["1"], 5)
     until(lambda: "cancel" not in hand.sync() and run_of(admin, run)["state"] == "cancelled", 10)
     assert not hand.held
 
