@@ -188,7 +188,7 @@ bench: ## Run the benchmarks (ONLY=name runs one) and write build/bench.json
 	bash tests/bench/run.sh $(ONLY)
 
 # ---- house rules ---------------------------------------------------------------------------------
-check: layercheck srccheck formatcheck headercheck checksql openapicheck ## House rules: layers, headers, banned calls, format, SQL, OpenAPI
+check: layercheck srccheck formatcheck headercheck checksql openapicheck docscheck ## House rules: layers, headers, banned calls, format, SQL, OpenAPI, settings
 layercheck:
 	awk -f tools/checklayers.awk tools/layers.txt $(SOURCES) $(HEADERS)
 srccheck:
@@ -210,6 +210,10 @@ openapi: $(B)/tidemill-server ## Write api/openapi.json from the route and field
 	$(B)/tidemill-server --openapi > api/openapi.json
 openapicheck: $(if $(wildcard server/main.c),$(B)/tidemill-server)
 	$(if $(wildcard server/main.c),$(B)/tidemill-server --openapi | diff -u api/openapi.json - )
+docs: $(B)/tidemill-server $(B)/tidemill-worker ## Write docs/config.md from the tables of settings
+	bash tools/config.sh $(B) > docs/config.md
+docscheck: $(B)/tidemill-server $(B)/tidemill-worker
+	bash tools/config.sh $(B) | diff -u docs/config.md -
 tidy: ## clang-tidy over all sources
 	clang-tidy --quiet $(SOURCES) -- $(CFLAGS_ALL)
 clang: ## Compile everything with clang, warnings as errors
@@ -235,4 +239,4 @@ help: ## This list
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .PHONY: all programs extras unit test fuzz soak bench check layercheck srccheck formatcheck format headercheck checksql \
-	openapi openapicheck tidy clang web demo demo-stop install clean help
+	openapi openapicheck docs docscheck tidy clang web demo demo-stop install clean help

@@ -80,6 +80,7 @@ static void usage(FILE *out)
 		"  join-token POOL  print a token that enrols one worker\n"
 		"  check            read the settings and exit\n"
 		"  --openapi        print the API's contract\n"
+		"  --settings       print the reference of all settings\n"
 		"  --version\n\nSettings, also as TIDEMILL_<NAME> in the environment:\n%s",
 		buf_str(&b).p);
 	buf_done(&b);
@@ -368,6 +369,19 @@ static int print_openapi(struct err *e)
 	return rc;
 }
 
+static int print_settings(struct err *e)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	conf_markdown(settings_rows, &b);
+	int rc = printf("%s", buf_str(&b).p) < 0 || fflush(stdout) != 0
+			 ? err_errno(e, "write", "the settings")
+			 : 0;
+	buf_done(&b);
+	return rc;
+}
+
 static int run_command(struct server *s, int argc, const char *const *argv, struct err *e)
 {
 	const struct settings *conf = &s->app.conf;
@@ -423,6 +437,8 @@ int main(int argc, char **argv)
 		return printf("tidemill-server %s\n", TIDEMILL_VERSION) < 0;
 	if (strcmp(first, "--openapi") == 0)
 		return print_openapi(&e) < 0;
+	if (strcmp(first, "--settings") == 0)
+		return print_settings(&e) < 0;
 	(void)prctl(PR_SET_DUMPABLE, 0); /* secrets are in memory */
 	s.app.clock = &clock_real;
 	s.arena = arena_new(ARENA_MAX);

@@ -29,8 +29,19 @@ static void usage(FILE *out)
 		"  run              run steps (the default); enrols first when it must\n"
 		"  join             enrol with the server and exit\n"
 		"  check            say what this host offers and exit\n"
+		"  --settings       print the reference of all settings\n"
 		"  --version\n\nSettings, also as TIDEMILL_<NAME> in the environment:\n%s",
 		buf_str(&b).p);
+	buf_done(&b);
+}
+
+static void print_settings(void)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	conf_markdown(worker_conf_rows, &b);
+	(void)printf("%s", buf_str(&b).p);
 	buf_done(&b);
 }
 
@@ -139,6 +150,10 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(first, "--version") == 0)
 		return printf("tidemill-worker %s\n", TIDEMILL_VERSION) < 0;
+	if (strcmp(first, "--settings") == 0) {
+		print_settings();
+		return fflush(stdout) != 0;
+	}
 	(void)prctl(PR_SET_DUMPABLE, 0); /* secrets are in memory */
 	(void)mallopt(M_ARENA_MAX, HEAP_ARENAS); /* small at rest, for all its threads */
 	a = arena_new(ARENA_MAX);

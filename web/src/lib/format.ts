@@ -119,6 +119,6 @@ export function span(start: Time, end: Time): string {
 export const shortHash = (h: string | undefined) => (h ? h.slice(0, 10) : '–');
 
 /** Runs of a registered pipeline are counted; a file that was submitted by itself has no count. */
-export const runCount = (number: number) => (number > 0 ? `#${number}` : '');
+export const runCount = (number?: number) => (number ? `#${number}` : '');
 
 export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
