@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/lib"))
+from harness import until  # noqa: E402
 
 
 def processes(folder):
@@ -28,6 +31,18 @@ def processes(folder):
     return out
 
 
+class Caller:
+    """JSON calls with the demo's token."""
+
+    def __init__(self, url, token):
+        self.url, self.headers = url, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def __call__(self, path, body=None):
+        data = json.dumps(body).encode() if body is not None else None
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, data, self.headers), timeout=10) as answer:
+            return json.load(answer)
+
+
 class Demo:
     def __init__(self, folder):
         self.folder = folder
@@ -40,6 +55,20 @@ class Demo:
         return done.stdout
 
 
+# A step that prints lines and logs a metric until it is cancelled, by plain HTTP as the example does.
+LIVE = """
+import json, os, time, urllib.request
+uri, token, run = (os.environ[k] for k in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_RUN_ID"))
+print(*(f"earlier line {n}" for n in range(200)), sep="\\n")
+for n in range(100000):
+    print(f"\\x1b[32mline {n}\\x1b[0m of a run that goes on", flush=True)
+    body = {"run_id": run, "key": "loss", "value": 1 / (n + 1), "timestamp": int(time.time() * 1000), "step": n}
+    urllib.request.urlopen(urllib.request.Request(f"{uri}/api/2.0/mlflow/runs/log-metric", json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})).close()
+    time.sleep(0.2)
+"""
+
+
 @pytest.fixture(scope="module")
 def demo():
     folder = Path(tempfile.mkdtemp(prefix="tidemill-demo-", dir="/tmp"))
@@ -48,6 +77,8 @@ def demo():
     try:
         d.make("demo", DEMO_UNTIL="2004Q1")  # a first one, which the second ends
         d.text = d.make("demo")
+        d.url = re.search(r"^ +dashboard +(http\S+)$", d.text, re.M)[1]
+        d.token = re.search(r"^ +login token +(\S+)$", d.text, re.M)[1]
         d.summary = json.loads((folder / "summary.json").read_text())
         yield d
     finally:
@@ -87,11 +118,22 @@ def test_the_error_falls(demo):
 
 
 def test_it_leaves_a_dashboard_that_can_be_logged_in_to(demo):
-    url = re.search(r"^ +dashboard +(http\S+)$", demo.text, re.M)[1]
-    token = re.search(r"^ +login token +(\S+)$", demo.text, re.M)[1]
-    with urllib.request.urlopen(url + "/", timeout=10) as page:
+    with urllib.request.urlopen(demo.url + "/", timeout=10) as page:
         assert b"<script" in page.read()
-    login = urllib.request.Request(url + "/api/v1/auth/session", json.dumps({"token": token}).encode(),
+    login = urllib.request.Request(demo.url + "/api/v1/auth/session", json.dumps({"token": demo.token}).encode(),
                                    {"Content-Type": "application/json"})
     with urllib.request.urlopen(login, timeout=10) as answer:
         assert answer.status == 201 and "tidemill_session=" in answer.headers["Set-Cookie"]
+
+
+def test_a_browser_sees_the_loop_and_a_line_that_arrives(demo):
+    call = Caller(demo.url, demo.token)
+    project = call("/api/v1/projects")["items"][0]["name"]
+    steps = {"live": {"run": ["python3", "-c", LIVE]}}
+    source = {"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "live"}, "spec": {"steps": steps}}
+    run = call(f"/api/v1/projects/{project}/runs", {"source": json.dumps(source)})["id"]
+    until(lambda: call(f"/api/v1/runs/{run}")["state"] == "running", 30)
+    done = subprocess.run(["node", str(ROOT / "tests/e2e/dashboard.mjs")], cwd=ROOT / "web", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=300, env={**os.environ, "BASE_URL": demo.url, "TOKEN": demo.token, "PROJECT": project,
+                                                       "RUN": run, "CANCEL": "1"})
+    assert done.returncode == 0, done.stdout[-6000:]
