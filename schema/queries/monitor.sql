@@ -111,7 +111,8 @@ DELETE FROM observation_stage WHERE made_at < now() - interval '1 day';
 SELECT w.id, w.monitor_id, w.start_at AS start, w.end_at AS "end", w.state, w.revision, w.rows, w.labelled, w.severity,
 	w.performance, w.level, w.drift_share, w.closed_at, coalesce(m.name || '/' || v.number, '') AS model_version,
 	coalesce((SELECT d.reason FROM decision d WHERE d.window_id = w.id AND d.revision = w.revision
-		ORDER BY d.fired DESC, d.action <> 'record' DESC, d.cause = 'performance' DESC, d.cause LIMIT 1), '') AS reason,
+		ORDER BY d.fired DESC, d.action <> 'record' DESC, d.inputs ->> 'after' = w.severity DESC, d.cause = 'performance' DESC, d.cause
+		LIMIT 1), '') AS reason,
 	to_char(w.start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || '/' || lpad(w.ordinal::text, 20, '0') AS page_key
 FROM monitor o JOIN monitor_window w ON w.monitor_id = o.id
 LEFT JOIN model_version v ON v.id = w.model_version_id LEFT JOIN model m ON m.id = v.model_id

@@ -93,6 +93,8 @@ def test_the_retraining_is_gated_promoted_and_pays_off(story, server, api):
     assert outcome["before"] == pytest.approx(world.error(holdout["champion"]), abs=1e-6) and outcome["after"] < outcome["before"]
     windows = api.get(f"{BASE}/monitors/ridership/windows?limit=4", expect=200).json()["items"]
     assert {w["model_version"] for w in windows} == {"ridership/2"} and all(w["level"] == v["level"] for w in windows)
+    # What a window is said to be is explained by the cause that made it so.
+    assert all("all is well" not in w["reason"] for w in windows if w["severity"] in ("warn", "alert")), windows
 
 
 def test_the_table_of_features_and_windows(story, api):
