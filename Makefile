@@ -227,10 +227,13 @@ demo: ## Install what is missing, build, and run the whole loop on real data
 demo-stop: ## Stop what `make demo` left running
 	bash examples/demo.sh stop
 
-install: ## Install programs, migrations and units (DESTDIR=, PREFIX=)
+install: ## Install programs and units; V=release first (DESTDIR=, PREFIX=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/tidemill
 	install -m 0755 $(B)/tidemill $(B)/tidemill-server $(B)/tidemill-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 $(B)/tidemill-git $(B)/tidemill-init $(DESTDIR)$(PREFIX)/libexec/tidemill
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for unit in server worker; do sed 's|@PREFIX@|$(PREFIX)|' systemd/tidemill-$$unit.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemill-$$unit.service || exit 1; done
 
 clean: ## Remove what was built
 	rm -rf build web/dist
