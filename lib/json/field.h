@@ -91,7 +91,9 @@ struct field {
 	const char *doc;
 	/* The value of a missing member, as plain text ("10m", "true", "0.1"); has stays false. */
 	const char *fallback;
-	const char *schema; /* RAW: the JSON text of its schema */
+	/* RAW: the JSON text of its schema. When it begins with {"type":"object" requests must
+	 * give an object; the rest of a schema only describes. */
+	const char *schema;
 };
 #define FIELD_HAS(type, member) (offsetof(type, member) + 1)
 

@@ -306,10 +306,14 @@ static int read_size(struct field_reader *r, const struct field *f, const struct
 
 static int read_raw(struct field_reader *r, const struct field *f, const struct jsn *v, void *out)
 {
+	static const char object[] = "{\"type\":\"object\"";
 	size_t max = (size_t)count_max(f);
 	struct buf b;
 	int rc;
 
+	if (r->mode == FIELD_STRICT && f->schema != NULL && v->type != JSN_OBJ &&
+		strncmp(f->schema, object, sizeof object - 1) == 0)
+		return field_wrong_type(r, "an object", v);
 	buf_init(&b, max);
 	jsn_write(v, &b);
 	if (buf_failed(&b))

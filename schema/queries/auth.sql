@@ -88,8 +88,10 @@ WHERE t.principal_id = $1 AND t.kind IN ('pat', 'ci') AND t.id > $2
 ORDER BY t.id LIMIT $3;
 
 -- name: token_revoke :one
--- params: id text, principal_id text, admin bool
-UPDATE token SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 AND (principal_id = $2 OR $3) RETURNING id;
+-- params: id text, principal_id text, admin bool, actor text
+WITH gone AS (UPDATE token SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 AND (principal_id = $2 OR $3) RETURNING id),
+told AS (INSERT INTO event (type, subject, actor) SELECT 'token.revoked', id, $4 FROM gone)
+SELECT id FROM gone;
 
 -- name: session_insert :exec
 -- params: mac bytea, token_id text, expires_at timestamptz
@@ -115,8 +117,10 @@ SELECT id, name, admin, created_at, disabled_at FROM principal WHERE id = $1 OR 
 SELECT id, name, admin, created_at, disabled_at, name AS page_key FROM principal WHERE name > $1 ORDER BY name LIMIT $2;
 
 -- name: principal_disable :one
--- params: id_or_name text
-UPDATE principal SET disabled_at = coalesce(disabled_at, now()) WHERE id = $1 OR name = $1 RETURNING id;
+-- params: id_or_name text, actor text
+WITH gone AS (UPDATE principal SET disabled_at = coalesce(disabled_at, now()) WHERE id = $1 OR name = $1 RETURNING id),
+told AS (INSERT INTO event (type, subject, actor) SELECT 'principal.disabled', id, $2 FROM gone)
+SELECT id FROM gone;
 
 -- Which of these callers may still read in their projects; macs are of sessions, null for tokens.
 -- name: auth_still :many

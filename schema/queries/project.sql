@@ -42,12 +42,18 @@ SELECT p.name AS principal, m.role, p.name AS page_key FROM member m JOIN princi
 WHERE m.project_id = $1 AND p.name > $2 ORDER BY p.name LIMIT $3;
 
 -- name: member_put :one
--- params: project_id text, principal text, role text
-INSERT INTO member (project_id, principal_id, role)
-SELECT $1, p.id, $3 FROM principal p WHERE p.name = $2 AND p.disabled_at IS NULL
-ON CONFLICT (project_id, principal_id) DO UPDATE SET role = excluded.role
-RETURNING (SELECT name FROM principal WHERE id = principal_id) AS principal, role;
+-- params: project_id text, principal text, role text, actor text
+WITH put AS (
+	INSERT INTO member (project_id, principal_id, role)
+	SELECT $1, p.id, $3 FROM principal p WHERE p.name = $2 AND p.disabled_at IS NULL
+	ON CONFLICT (project_id, principal_id) DO UPDATE SET role = excluded.role
+	RETURNING principal_id, role
+), told AS (INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'project.members_changed', $1, $4 FROM put)
+SELECT p.name AS principal, put.role FROM put JOIN principal p ON p.id = put.principal_id;
 
 -- name: member_delete :one
--- params: project_id text, principal text
-DELETE FROM member m USING principal p WHERE m.project_id = $1 AND p.id = m.principal_id AND p.name = $2 RETURNING p.id;
+-- params: project_id text, principal text, actor text
+WITH gone AS (
+	DELETE FROM member m USING principal p WHERE m.project_id = $1 AND p.id = m.principal_id AND p.name = $2 RETURNING p.id
+), told AS (INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'project.members_changed', $1, $3 FROM gone)
+SELECT id FROM gone;

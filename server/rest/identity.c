@@ -165,8 +165,8 @@ static void token_revoke(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
-	auth_store_token_revoke(u, call_param(c, "token"), c->who.principal_id, c->who.admin);
-	add_event(c, u, "token.revoked", call_param(c, "token"));
+	auth_store_token_revoke(
+		u, call_param(c, "token"), c->who.principal_id, c->who.admin, call_actor(c));
 	call_send(c, u, DB_WRITE, token_revoke_on_row);
 }
 
@@ -378,8 +378,7 @@ static void principal_disable(struct call *c)
 		return;
 	}
 	struct db_unit *u = call_unit(c);
-	auth_store_principal_disable(u, name);
-	add_event(c, u, "principal.disabled", name);
+	auth_store_principal_disable(u, name, call_actor(c));
 	call_send(c, u, DB_WRITE, principal_disable_on_row);
 }
 

@@ -123,8 +123,7 @@ static void member_put(struct call *c)
 	const struct member_put *in = c->in;
 	struct db_unit *u = call_unit(c);
 
-	member_store_put(u, c->project_id, call_param(c, "principal"), in->role);
-	add_event(c, u, "project.members_changed", c->project_id);
+	member_store_put(u, c->project_id, call_param(c, "principal"), in->role, call_actor(c));
 	call_send(c, u, DB_WRITE, member_put_on_row);
 }
 
@@ -140,8 +139,7 @@ static void member_delete(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
-	member_store_delete(u, c->project_id, call_param(c, "principal"));
-	add_event(c, u, "project.members_changed", c->project_id);
+	member_store_delete(u, c->project_id, call_param(c, "principal"), call_actor(c));
 	call_send(c, u, DB_WRITE, member_delete_on_row);
 }
 

@@ -88,9 +88,11 @@ void auth_store_token_list(
 	db_stmt(u, SQL_TOKEN_LIST, DB_TEXT(principal_id), DB_TEXT(after), DB_INT(count));
 }
 
-void auth_store_token_revoke(struct db_unit *u, struct str id, struct str principal_id, bool admin)
+void auth_store_token_revoke(
+	struct db_unit *u, struct str id, struct str principal_id, bool admin, struct str actor)
 {
-	db_stmt(u, SQL_TOKEN_REVOKE, DB_TEXT(id), DB_TEXT(principal_id), DB_BOOL(admin));
+	db_stmt(u, SQL_TOKEN_REVOKE, DB_TEXT(id), DB_TEXT(principal_id), DB_BOOL(admin),
+		DB_TEXT(actor));
 }
 
 void auth_store_session_add(
@@ -124,9 +126,9 @@ void auth_store_principal_list(struct db_unit *u, struct str after, int64_t coun
 	db_stmt(u, SQL_PRINCIPAL_LIST, DB_TEXT(after), DB_INT(count));
 }
 
-void auth_store_principal_disable(struct db_unit *u, struct str id_or_name)
+void auth_store_principal_disable(struct db_unit *u, struct str id_or_name, struct str actor)
 {
-	db_stmt(u, SQL_PRINCIPAL_DISABLE, DB_TEXT(id_or_name));
+	db_stmt(u, SQL_PRINCIPAL_DISABLE, DB_TEXT(id_or_name), DB_TEXT(actor));
 }
 
 void auth_store_still(struct db_unit *u, const struct str *tokens, const struct str *projects,

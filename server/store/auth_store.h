@@ -33,7 +33,9 @@ void auth_store_token_use(struct db_unit *u, struct str id); /* one row when it 
 void auth_store_token_get(struct db_unit *u, struct str id);
 void auth_store_token_list(
 	struct db_unit *u, struct str principal_id, struct str after, int64_t count);
-void auth_store_token_revoke(struct db_unit *u, struct str id, struct str principal_id, bool admin);
+/* Revoking and shutting out add their event when there is somebody: one row, else none. */
+void auth_store_token_revoke(
+	struct db_unit *u, struct str id, struct str principal_id, bool admin, struct str actor);
 
 void auth_store_session_add(
 	struct db_unit *u, struct str mac, struct str token_id, int64_t expires_at);
@@ -46,6 +48,6 @@ void auth_store_admin_count(struct db_unit *u);
 void auth_store_principal_add(struct db_unit *u, struct str id, struct str name, bool admin);
 void auth_store_principal_get(struct db_unit *u, struct str id_or_name);
 void auth_store_principal_list(struct db_unit *u, struct str after, int64_t count);
-void auth_store_principal_disable(struct db_unit *u, struct str id_or_name);
+void auth_store_principal_disable(struct db_unit *u, struct str id_or_name, struct str actor);
 
 #endif

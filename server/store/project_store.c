@@ -61,13 +61,15 @@ void member_store_list(struct db_unit *u, struct str project_id, struct str afte
 	db_stmt(u, SQL_MEMBER_LIST, DB_TEXT(project_id), DB_TEXT(after), DB_INT(count));
 }
 
-void member_store_put(struct db_unit *u, struct str project_id, struct str principal, int role)
+void member_store_put(
+	struct db_unit *u, struct str project_id, struct str principal, int role, struct str actor)
 {
 	db_stmt(u, SQL_MEMBER_PUT, DB_TEXT(project_id), DB_TEXT(principal),
-		DB_TEXTZ(role_names[role]));
+		DB_TEXTZ(role_names[role]), DB_TEXT(actor));
 }
 
-void member_store_delete(struct db_unit *u, struct str project_id, struct str principal)
+void member_store_delete(
+	struct db_unit *u, struct str project_id, struct str principal, struct str actor)
 {
-	db_stmt(u, SQL_MEMBER_DELETE, DB_TEXT(project_id), DB_TEXT(principal));
+	db_stmt(u, SQL_MEMBER_DELETE, DB_TEXT(project_id), DB_TEXT(principal), DB_TEXT(actor));
 }

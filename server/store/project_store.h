@@ -16,7 +16,10 @@ void project_store_update(
 void project_store_delete(struct db_unit *u, struct str id, int64_t version);
 
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
-void member_store_put(struct db_unit *u, struct str project_id, struct str principal, int role);
-void member_store_delete(struct db_unit *u, struct str project_id, struct str principal);
+/* Both add their event when something has changed: one row, else none. */
+void member_store_put(
+	struct db_unit *u, struct str project_id, struct str principal, int role, struct str actor);
+void member_store_delete(
+	struct db_unit *u, struct str project_id, struct str principal, struct str actor);
 
 #endif

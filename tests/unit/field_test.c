@@ -300,6 +300,28 @@ void test_field__wrong_types_are_named(void **state)
 	refuse("\"env\":{\"A\":1}", "/env/A", "a string");
 }
 
+void test_field__raw_objects_are_objects(void **state)
+{
+	static const struct field t[] = {
+		{ "a", FIELD_RAW, 0, 0, .schema = "{\"type\":\"object\"}" },
+		{ 0 },
+	};
+	static const char *const wrong[] = { "[]", "1", "\"{}\"", "null", "true" };
+	struct arena *a = arena_new(1 << 16);
+	struct str out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct str text = arena_printf(a, "{\"a\":%s}", wrong[i]);
+		assert_int_equal(field_decode(t, text, a, &out, &err), -1);
+		assert_string_equal(err.field, "/a");
+		assert_int_equal(field_decode_reply(t, text, a, &out, &err), 0);
+	}
+	assert_int_equal(field_decode(t, STR("{\"a\":{\"b\":[1]}}"), a, &out, &err), 0);
+	assert_true(str_is(out, "{\"b\":[1]}"));
+	arena_drop(a);
+}
+
 void test_field__unknown_and_fixed_members_are_refused(void **state)
 {
 	struct arena *a = arena_new(1 << 20);
