@@ -18,6 +18,7 @@ import stack  # noqa: E402
 
 BUILD, BENCH = ROOT / "build/release", ROOT / "tests/bench"
 RATE, WORKERS, SECONDS, CONNECTIONS = 500, 1000, 5, 64
+QUEUED, ACTIVE = 100_000, 10_000  # of the goals; a line measured with fewer is not judged
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
@@ -56,9 +57,10 @@ def submit():
         server.start()
         ready = time.monotonic() - begin
         runs = int(server.sql("SELECT count(*) FROM run")[0])
-        return [line("submit.per_s", got["per_s"], "1/s", 2000, got["per_s"] >= 2000, None,
-                     commits_per_s=floor["commits_per_s"], rows_per_s=rows, ratio_of_commits=round(got["per_s"] / floor["commits_per_s"], 3)),
-                line("restart.ready_s", ready, "s", 2, ready < 2, runs=runs, after="kill -9")]
+        # The floor is what unnest alone writes of one narrow row; a run is rows of seven tables.
+        return [line("submit.per_s", got["per_s"], "1/s", "2000 and 50 %", got["per_s"] >= max(2000, rows / 2), rows,
+                     commits_per_s=floor["commits_per_s"]),
+                line("restart.ready_s", ready, "s", f"2, with {QUEUED}", ready < 2 if runs >= QUEUED else None, runs=runs, after="kill -9")]
 
 
 def dispatch():
@@ -69,7 +71,7 @@ def dispatch():
         more = {"rate": RATE, "workers": WORKERS, "commit_p50_ms": floor["commit_p50_ms"]}
         return [line("dispatch.p50_ms", got["p50_ms"], "ms", 5, got["p50_ms"] < 5, **more),
                 line("dispatch.p99_ms", got["p99_ms"], "ms", 25, got["p99_ms"] < 25, **more),
-                line("server.rss_loaded_mb", server.rss_kib() / 1024, "MiB", 64, server.rss_kib() < 64 << 10, workers=WORKERS)]
+                line("server.rss_mb", server.rss_kib() / 1024, "MiB", f"100, with {ACTIVE}", None, workers=WORKERS, active=got["assigned"])]
 
 
 def rss_kib(pid):
@@ -82,12 +84,12 @@ def rss():
         at_rest = server.rss_kib() / 1024
         with stack.Worker(server, "bench") as worker:
             used = rss_kib(worker.proc.pid) / 1024
-        return [line("server.rss_mb", at_rest, "MiB", 30, at_rest < 30), line("worker.rss_mb", used, "MiB", 15, used < 15)]
+        return [line("server.rss_idle_mb", at_rest, "MiB", None, None), line("worker.rss_mb", used, "MiB", 15, used < 15)]
 
 
 PARTS = {
     "http": lambda: lines(BUILD / "bench_http"),
-    "place": lambda: lines(BUILD / "bench_place"),
+    "sched": lambda: lines(BUILD / "bench_place"),
     "drift": drift,
     "submit": submit,
     "dispatch": dispatch,
@@ -97,16 +99,26 @@ PARTS = {
 }
 
 
+# Lines that a part makes and that do not begin with its name.
+ALSO = {"submit": ("restart",), "dispatch": ("server.rss_mb",), "rss": ("server.rss_idle_mb", "worker")}
+
+
+def wanted(part):
+    names = (part, *ALSO.get(part, ()))
+    return not ONLY or any(n.startswith(ONLY) or ONLY.startswith(n) for n in names)
+
+
 def show(x):
     beside = f"   floor {x['floor']:.4g}" if x.get("floor") else ""
     goal = f"   goal {x['goal']}" if x.get("goal") is not None else ""
-    print(f"{x['name']:<28} {x['value']:>12.4g} {x['unit']:<10}{beside}{goal}   {'' if x.get('ok', True) else 'MISSED'}", flush=True)
+    print(f"{x['name']:<28} {x['value']:>12.4g} {x['unit']:<10}{beside}{goal}   { {True: '', False: 'MISSED', None: 'not judged'}[x.get('ok', True)] }", flush=True)
 
 
 def main():
     found, failed = {}, {}
+    load_before = os.getloadavg()[0]
     for part, run in PARTS.items():
-        if ONLY and not (part.startswith(ONLY) or ONLY.startswith(part)) and part not in ("submit", "rss"):
+        if not wanted(part):
             continue
         try:
             for x in run():
@@ -116,7 +128,10 @@ def main():
         except (OSError, AssertionError, ValueError, KeyError, subprocess.SubprocessError) as e:
             failed[part] = str(e)[-500:]
             print(f"{part}: could not be measured: {failed[part]}", flush=True)
-    machine = {"cpus": os.cpu_count(), "kernel": platform.release(), "load_before": os.getloadavg()[0]}
+    machine = {"cpus": os.cpu_count(), "kernel": platform.release(), "load_before": load_before}
+    if not found and not failed:
+        print(f'run.py: no line begins with "{ONLY}"; the parts are {", ".join(PARTS)}', file=sys.stderr)
+        return 2
     (ROOT / "build/bench.json").write_text(json.dumps({"machine": machine, "lines": found, "failed": failed}, indent=1) + "\n")
     print("written to build/bench.json")
     return 1 if failed else 0
