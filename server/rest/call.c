@@ -292,7 +292,7 @@ void call_reply_empty(struct call *c)
 	http_reply_empty(c->req, 204);
 }
 
-/* Every query struct of a list begins with its page. */
+/* Every query struct with a cursor begins with its page. */
 static const struct page_query *page_of(const struct call *c)
 {
 	return &((const struct list_query *)c->query)->page;
@@ -306,21 +306,39 @@ static int hex_value(char ch)
 }
 
 /* A cursor is the sort key of the last item, in hex, so that it is opaque and safe in a URL. */
-struct str call_page_after(struct call *c, const char *first)
+static bool cursor_decode(struct arena *a, struct str cursor, struct str *ret_key)
 {
-	struct str cursor = page_of(c)->cursor;
-	char *out = arena_alloc(c->arena, cursor.n / 2 + 1);
+	char *out = arena_alloc(a, cursor.n / 2 + 1);
 
-	if (cursor.n == 0)
-		return str_c(first);
-	for (size_t i = 0; i + 1 < cursor.n; i += 2) {
+	if (cursor.n % 2 != 0)
+		return false;
+	for (size_t i = 0; i < cursor.n; i += 2) {
 		int high = hex_value(cursor.p[i]), low = hex_value(cursor.p[i + 1]);
 		if (high < 0 || low < 0 || high + low == 0)
-			return str_c(first);
+			return false;
 		out[i / 2] = (char)(high << 4 | low);
 	}
-	struct str key = { out, cursor.n / 2 };
-	return str_utf8_valid(key) ? key : str_c(first);
+	*ret_key = (struct str){ out, cursor.n / 2 };
+	return str_utf8_valid(*ret_key);
+}
+
+int call_page_check(struct call *c, struct err *e)
+{
+	struct str key;
+
+	if (c->query == NULL || field_find(c->route->query, STR("cursor")) == NULL ||
+		cursor_decode(c->arena, page_of(c)->cursor, &key))
+		return 0;
+	return err_field(e, "/cursor", "must be the next_cursor of the page before");
+}
+
+struct str call_page_after(struct call *c, const char *first)
+{
+	struct str cursor = page_of(c)->cursor, key;
+
+	if (cursor.n == 0 || !cursor_decode(c->arena, cursor, &key))
+		return str_c(first);
+	return key;
 }
 
 int64_t call_page_count(const struct call *c)

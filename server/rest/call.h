@@ -96,6 +96,8 @@ void call_reply_empty(struct call *c);
 /* Lists: `after` is the decoded cursor, or `first` on the first page ("" ascending, "~"
  * descending); ask the database for call_page_count() rows with a column page_key. */
 struct str call_page_after(struct call *c, const char *first);
+/* Refuses a cursor that no page can have given; the dispatcher asks before the handler runs. */
+int call_page_check(struct call *c, struct err *e) MUST_CHECK;
 int64_t call_page_count(const struct call *c);
 void call_reply_list(struct call *c, const struct db_rows *rows);
 /* Objects that a handler has made itself. page_key of the last one when there is more, else empty.

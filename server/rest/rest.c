@@ -265,7 +265,9 @@ static int decode_query(struct call *c, struct err *e)
 	for (size_t i = 0; i < q->n_args; i++)
 		pairs[i] = (struct field_pair){ q->args[i].name, q->args[i].value };
 	c->query = arena_alloc(c->arena, c->route->query_size);
-	return field_decode_pairs(c->route->query, pairs, q->n_args, c->arena, c->query, e);
+	if (field_decode_pairs(c->route->query, pairs, q->n_args, c->arena, c->query, e) < 0)
+		return -1;
+	return call_page_check(c, e);
 }
 
 static bool type_is(const struct http_req *q, const char *type)

@@ -393,6 +393,9 @@ def bad_queries(p):
     yield f"{name}=%00"
     yield f"{name}=%ff%fe"
     yield f"{name}=1&{name}=1"
+    if name == "cursor":
+        for bad in ("nonsense", "7", "7A", "00", "ff"):  # no hex, half a byte, capitals, a NUL, no UTF-8
+            yield f"cursor={bad}"
     if not set(types) & {"string", "array"} or "enum" in schema or "pattern" in schema or "format" in schema:
         yield f"{name}=No%20Such"
         yield f"{name}="
