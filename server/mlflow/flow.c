@@ -99,11 +99,16 @@ static void fail_decode(struct call *c, struct str body, const struct err *e)
 		flow_invalid(c, "invalid JSON: %s", e->msg);
 		return;
 	}
-	if (e->field[0] == '\0' || jsn_parse(body, &doc, &ignored) < 0) {
+	if (e->field[0] == '\0') {
 		flow_invalid(c, "%s", e->msg);
 		return;
 	}
 	parameter_name(name, e->field);
+	if (jsn_parse(body, &doc, &ignored) < 0) { /* a NUL: the value cannot be shown */
+		flow_invalid(c, "Invalid value for parameter '%s' supplied: %s. " SEE_DOCS, name,
+			e->msg);
+		return;
+	}
 	buf_init(&value, 1 << 20);
 	jsn_write(jsn_find(jsn_root(doc), e->field), &value);
 	flow_invalid(c, "Invalid value %.*s for parameter '%s' supplied: %s. " SEE_DOCS,
