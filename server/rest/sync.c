@@ -29,6 +29,7 @@ struct sync {
 	size_t news; /* attempts whose state is not stored yet */
 	struct str *ids; /* of the attempts that the worker has named */
 	struct fleet_wait *wait;
+	uint64_t wakes; /* of the worker, when the comparison began */
 	int64_t deadline; /* loop time: until then the request may be parked */
 	struct sync_reply reply;
 	struct str *missing; /* attempts that the worker should have and has not */
@@ -197,9 +198,10 @@ void reporter_free(struct reporter *r)
 
 static void sync_compare(struct call *c)
 {
-	const struct sync *s = c->state;
+	struct sync *s = c->state;
 	struct db_unit *u = call_unit(c);
 
+	s->wakes = fleet_wakes(c->app->fleet, c->who.worker_id);
 	worker_store_known(u, c->who.worker_id, s->ids, s->in->attempts.n);
 	worker_store_open(u, c->who.worker_id);
 	worker_store_state(u, c->who.worker_id);
@@ -301,6 +303,11 @@ static void park(struct call *c)
 
 	if (!s->in->wait || left_ms <= 0 || c->app->draining || s->left) {
 		sync_reply_now(c);
+		return;
+	}
+	/* Something has changed while the database was read: the read may be older. */
+	if (s->wakes != fleet_wakes(c->app->fleet, c->who.worker_id)) {
+		sync_compare(c);
 		return;
 	}
 	s->wait = fleet_park(c->app->fleet, c->who.worker_id, left_ms, sync_on_woken, c);

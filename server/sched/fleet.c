@@ -23,6 +23,7 @@ struct fleet_wait {
 
 /* A worker that has been heard of by this server. */
 struct host {
+	uint64_t wakes; /* since we know it */
 	char *id;
 	int64_t seen_at;
 	uint64_t inventory;
@@ -207,8 +208,16 @@ void fleet_wake(struct fleet *f, struct str worker_id)
 {
 	struct host *h = map_get(f->hosts, worker_id);
 
-	if (h != NULL && h->wait != NULL)
+	if (h == NULL)
+		return;
+	h->wakes++;
+	if (h->wait != NULL)
 		loop_timer_set(&h->wait->timer, 0);
+}
+
+uint64_t fleet_wakes(struct fleet *f, struct str worker_id)
+{
+	return host_of(f, worker_id)->wakes;
 }
 
 void fleet_wake_all(struct fleet *f)

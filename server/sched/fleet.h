@@ -35,6 +35,9 @@ struct fleet_wait *fleet_park(
 	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg);
 void fleet_unpark(struct fleet_wait *w); /* without a callback; the client has gone */
 void fleet_wake(struct fleet *f, struct str worker_id);
+/* How often the worker was woken, parked or not: who looks, and then parks, must not have missed a
+ * wake in between. */
+uint64_t fleet_wakes(struct fleet *f, struct str worker_id);
 void fleet_wake_all(struct fleet *f); /* the server is about to end */
 size_t fleet_parked(const struct fleet *f);
 
