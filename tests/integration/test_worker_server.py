@@ -30,11 +30,18 @@ def api(server):
 
 @pytest.fixture
 def worker(server, api, request):
+    """In a pool of its own: a worker that has stopped counts as online for a while, and would be given another test's steps."""
     name = "w" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
-    with stack.Worker(server, name, nvml_library="/nonexistent/libnvml.so") as w:
+    join = stack.join_token(api, pool=name)
+    with stack.Worker(server, name, join_token=join, nvml_library="/nonexistent/libnvml.so") as w:
         yield w
-        w.stop()
-        api.delete(f"/api/v1/workers/{w.id()}")
+
+
+@pytest.fixture
+def default_worker(server, api):
+    """The only one in the pool that a pipeline gets when it names none."""
+    with stack.Worker(server, "of-the-default-pool", nvml_library="/nonexistent/libnvml.so") as w:
+        yield w
 
 
 @pytest.fixture
@@ -46,8 +53,9 @@ def sh(script, **keys):
     return {"run": ["/bin/sh", "-c", script], **keys}
 
 
-def submit(api, steps, name="p", **spec):
-    return stack.submit(api, "demo", stack.pipeline(name, steps, **spec))
+def submit(api, worker, steps):
+    steps = {name: {**step, "placement": {"pool": worker.name}} for name, step in steps.items()}
+    return stack.submit(api, "demo", stack.pipeline("p", steps))
 
 
 def step(api, run, name):
@@ -64,7 +72,7 @@ def counted(text):
 
 
 def test_two_steps(api, worker):
-    run = submit(api, {"a": sh("echo made; mkdir $TIDEMILL_OUTPUT/d; echo 42 > $TIDEMILL_OUTPUT/d/x", outputs={"o": {"path": "d"}}),
+    run = submit(api, worker, {"a": sh("echo made; mkdir $TIDEMILL_OUTPUT/d; echo 42 > $TIDEMILL_OUTPUT/d/x", outputs={"o": {"path": "d"}}),
                        "b": sh("cat $TIDEMILL_INPUT_A/d/x", needs=["a"])})
     assert stack.wait_for_run(api, run["id"])["state"] == "succeeded"
     assert log(api, run, "a") == b"made\n" and log(api, run, "b") == b"42\n"
@@ -74,14 +82,14 @@ def test_two_steps(api, worker):
 
 
 def test_failure_has_its_evidence(api, worker):
-    run = submit(api, {"a": sh("echo why; exit 9")})
+    run = submit(api, worker, {"a": sh("echo why; exit 9")})
     assert stack.wait_for_run(api, run["id"])["state"] == "failed"
     [attempt] = stack.attempts_of(api, step(api, run, "a")["id"])
     assert (attempt["reason"], attempt["exit_code"]) == ("exit_code", 9) and attempt["evidence"]["log_tail"] == ["why"]
 
 
 def test_cancel(api, worker):
-    run = submit(api, {"a": sh("echo up; sleep 600")})
+    run = submit(api, worker, {"a": sh("echo up; sleep 600")})
     until(lambda: step(api, run, "a")["state"] == "running", 20)
     api.post(f"/api/v1/runs/{run['id']}/cancel", expect=(200, 202))
     assert stack.wait_for_run(api, run["id"])["state"] == "cancelled"
@@ -90,7 +98,7 @@ def test_cancel(api, worker):
 
 @pytest.mark.parametrize("who", ["worker", "server", "both"])
 def test_killed_while_a_step_runs(server, api, worker, gate, who):
-    run = submit(api, {"a": sh(COUNT.format(gate, 5))})
+    run = submit(api, worker, {"a": sh(COUNT.format(gate, 5))})
     until(lambda: step(api, run, "a")["state"] == "running", 20)
     for _ in range(2):
         if who in ("worker", "both"):
@@ -110,7 +118,7 @@ def test_killed_while_a_step_runs(server, api, worker, gate, who):
 
 
 def test_ended_while_the_server_was_away(server, api, worker, gate):
-    run = submit(api, {"a": sh(COUNT.format(gate, 0) + "; ", outputs={"o": {"path": "x"}})})
+    run = submit(api, worker, {"a": sh(COUNT.format(gate, 0) + "; ", outputs={"o": {"path": "x"}})})
     until(lambda: step(api, run, "a")["state"] == "running", 20)
     [attempt] = stack.attempts_of(api, step(api, run, "a")["id"])
     server.kill()
@@ -125,7 +133,7 @@ def test_ended_while_the_server_was_away(server, api, worker, gate):
 
 
 def test_many_steps(api, worker):
-    run = submit(api, {f"s{i}": sh(f"echo {i}; seq 1 200", resources={"cpus": 0.01, "memory": "16MiB"}) for i in range(40)})
+    run = submit(api, worker, {f"s{i}": sh(f"echo {i}; seq 1 200", resources={"cpus": 0.01, "memory": "16MiB"}) for i in range(40)})
     assert stack.wait_for_run(api, run["id"], 120)["state"] == "succeeded"
     tail = "".join(f"{k}\n" for k in range(1, 201))
     for s in stack.steps_of(api, run["id"]):
@@ -134,7 +142,7 @@ def test_many_steps(api, worker):
 
 def test_big_log(api, worker):
     n = 30 << 20
-    run = submit(api, {"a": {"run": ["/usr/bin/python3", "-c", f"import sys\nfor i in range({n} // 64): sys.stdout.write('%063d\\n' % i)"]}})
+    run = submit(api, worker, {"a": {"run": ["/usr/bin/python3", "-c", f"import sys\nfor i in range({n} // 64): sys.stdout.write('%063d\\n' % i)"]}})
     assert stack.wait_for_run(api, run["id"], 120)["state"] == "succeeded"
     assert log(api, run, "a") == b"".join(b"%063d\n" % i for i in range(n // 64))
 
@@ -150,7 +158,7 @@ def repository():
     shutil.rmtree(folder)
 
 
-def test_the_example(server, api, worker, repository):
+def test_the_example(api, default_worker, repository):
     """Checkout, data, training, outputs, evaluation: the pipeline of the demo, from its repository."""
     pytest.importorskip("sklearn")
     data = (ROOT / "examples/chicago/chicago.csv.gz").read_bytes()
