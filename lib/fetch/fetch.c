@@ -17,6 +17,8 @@
 
 #define SET(c, option, value) BUG_ON(curl_multi_setopt((c)->multi, (option), (value)) != CURLM_OK)
 
+enum { KEEP_PER_REQUEST = 4 };
+
 static void collect(struct fetch_client *c);
 
 /* ---- sockets and timer ----------------------------------------------------------------------- */
@@ -134,6 +136,44 @@ static void start_curl(void)
 	started = true;
 }
 
+/*
+ * How many connections libcurl may hold, those in use among them. Left to itself it takes four
+ * times the transfers that it has at the moment when one ends. That is too few here: transfers that
+ * end in one turn of the loop leave one by one, those that follow them are all added at its end, so
+ * that the last ones to leave find a small limit and close what the followers need. The most
+ * transfers that there were at once is what counts. A connection is opened only when none to that
+ * host is idle, so that one host never has more than that; the rest is for clients of several
+ * hosts.
+ */
+static void keep_connections(struct fetch_client *c)
+{
+	unsigned most = c->most != 0 ? c->most : 1;
+
+	SET(c, CURLMOPT_MAXCONNECTS,
+		(long)(c->max_connections != 0 ? c->max_connections : most * KEEP_PER_REQUEST));
+}
+
+static void multi_add(struct fetch *f)
+{
+	struct fetch_client *c = f->client;
+
+	BUG_ON(curl_multi_add_handle(c->multi, f->easy) != CURLM_OK);
+	f->in_multi = true;
+	if (++c->n_in_multi <= c->most)
+		return;
+	c->most = c->n_in_multi;
+	keep_connections(c);
+}
+
+static void multi_remove(struct fetch *f)
+{
+	if (!f->in_multi)
+		return;
+	BUG_ON(curl_multi_remove_handle(f->client->multi, f->easy) != CURLM_OK);
+	f->in_multi = false;
+	f->client->n_in_multi--;
+}
+
 struct fetch_client *fetch_client_new(
 	struct loop *loop, const struct fetch_options *o, struct err *e)
 {
@@ -168,8 +208,8 @@ struct fetch_client *fetch_client_new(
 	SET(c, CURLMOPT_SOCKETDATA, c);
 	SET(c, CURLMOPT_TIMERFUNCTION, on_timer);
 	SET(c, CURLMOPT_TIMERDATA, c);
-	if (o->max_connections != 0)
-		SET(c, CURLMOPT_MAXCONNECTS, (long)o->max_connections);
+	c->max_connections = o->max_connections;
+	keep_connections(c);
 	return c;
 }
 
@@ -246,8 +286,7 @@ static void on_admitted(void *arg)
 	} else if (f->refused) {
 		complete(f, &f->e);
 	} else {
-		BUG_ON(curl_multi_add_handle(f->client->multi, f->easy) != CURLM_OK);
-		f->in_multi = true;
+		multi_add(f);
 	}
 }
 
@@ -359,9 +398,7 @@ static void complete(struct fetch *f, const struct err *e)
 	struct fetch_client *c = f->client;
 	struct err outcome_copy = *e;
 
-	if (f->in_multi)
-		BUG_ON(curl_multi_remove_handle(c->multi, f->easy) != CURLM_OK);
-	f->in_multi = false;
+	multi_remove(f);
 	f->over = true;
 	if (f->prev != NULL)
 		f->prev->next = f->next;

@@ -37,7 +37,8 @@ struct fetch_options {
 	size_t n_allow;
 	int64_t connect_timeout; /* default 5 s */
 	int64_t timeout; /* of a whole request that names none itself; default 60 s */
-	unsigned max_connections; /* kept open when idle; 0: as many as were in use */
+	unsigned max_connections; /* held, busy ones too; 0: by the most requests there were at once
+				   */
 };
 
 struct fetch_client *fetch_client_new(

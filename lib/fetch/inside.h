@@ -18,6 +18,8 @@ struct fetch_client {
 	struct guard guard;
 	struct ip_net *allow;
 	char *base_url, *unix_socket, *ca_file, *token, *token_file, *user_agent;
+	unsigned max_connections; /* 0: by use */
+	unsigned n_in_multi, most; /* requests that libcurl works on: now, and at most so far */
 	bool https_only, collecting;
 	int64_t connect_timeout, timeout;
 };
