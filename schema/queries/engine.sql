@@ -1,6 +1,7 @@
 -- name: engine_run :one
 -- params: id text
 SELECT r.id, r.project_id, r.pipeline, r.state, r.version, r.cancel_requested_at IS NOT NULL AS cancelling,
+	r.admitted_at IS NOT NULL OR r.state <> 'queued' OR r.concurrency_group IS NULL AS admitted,
 	r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
 		AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
 		AND o.id < r.id) AS blocked,
@@ -11,7 +12,7 @@ FROM run r WHERE r.id = $1;
 -- Steps in order, each with its newest attempt.
 -- name: engine_steps :many
 -- params: run_id text
-SELECT s.id, s.name, s.needs, s.state, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+SELECT s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	a.started_at AS attempt_started_at, a.worker_id, a.number AS attempt_number
 FROM step s
@@ -62,6 +63,10 @@ UPDATE run SET state = $2, reason = $3, message = $4,
 	ended_at = CASE WHEN $2 IN ('succeeded', 'failed', 'cancelled') THEN now() END
 WHERE id = $1;
 
+-- name: engine_run_admitted :exec
+-- params: id text
+UPDATE run SET admitted_at = now() WHERE id = $1 AND admitted_at IS NULL AND cancel_requested_at IS NULL;
+
 -- When the first of these steps began is when the run did.
 -- name: engine_run_started :exec
 -- params: id text, started_at timestamptz[]
@@ -76,15 +81,17 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::json
 
 -- name: engine_group_next :many
 -- params: project_id text, name text
-SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 'queued' ORDER BY id LIMIT 1;
+SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 'queued' AND admitted_at IS NULL ORDER BY id LIMIT 1;
 
 -- Open runs that somebody should look at: something has ended that the run has not seen, or nothing was begun.
 -- name: engine_sweep :many
 -- params: count bigint
 SELECT id FROM (
-	SELECT r.id FROM run r WHERE r.state IN ('queued', 'finishing')
+	SELECT r.id FROM run r WHERE r.state = 'queued' AND r.admitted_at IS NULL
 	UNION
-	SELECT r.id FROM run r WHERE r.state = 'running' AND r.cancel_requested_at IS NOT NULL
+	SELECT r.id FROM run r WHERE r.state = 'finishing'
+	UNION
+	SELECT r.id FROM run r WHERE r.state IN ('queued', 'running') AND r.cancel_requested_at IS NOT NULL
 	UNION
 	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')

@@ -37,21 +37,21 @@ FROM unnest($1::text[], $2::text[]) AS x(p, n) WHERE e.project_id = x.p AND e.na
 
 -- Many runs at once. Each registered pipeline counts its own.
 -- name: run_insert :exec
--- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], states text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[]
+-- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[]
 WITH x AS (
-	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::jsonb[], $8::jsonb[], $9::text[],
-		$10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::jsonb[]) WITH ORDINALITY
-		AS x(id, project_id, pipeline_id, pipeline, state, spec, inputs, labels, repository, commit, trigger, trigger_key,
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::jsonb[], $8::text[],
+		$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::jsonb[]) WITH ORDINALITY
+		AS x(id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit, trigger, trigger_key,
 			decision_id, group_name, group_policy, actor, models, ord)
 ), counts AS (
 	SELECT pipeline_id, count(*) AS n FROM x WHERE pipeline_id <> '' GROUP BY pipeline_id ORDER BY pipeline_id
 ), counted AS (
 	UPDATE pipeline p SET runs = p.runs + c.n FROM counts c WHERE p.id = c.pipeline_id RETURNING p.id, p.runs - c.n AS base
 )
-INSERT INTO run (id, project_id, pipeline_id, pipeline, number, state, spec, inputs, labels, repository, commit, trigger,
+INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, labels, repository, commit, trigger,
 	trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
 SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
-	coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), x.state, x.spec, x.inputs, x.labels,
+	coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), CASE WHEN x.group_name = '' THEN now() END, x.spec, x.inputs, x.labels,
 	x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
 	nullif(x.group_policy, ''), nullif(x.actor, ''), x.models
 FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id;

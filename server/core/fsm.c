@@ -13,7 +13,7 @@ enum { RQ = FSM_RUN_QUEUED, RR = FSM_RUN_RUNNING, RF = FSM_RUN_FINISHING, RS = F
 static const signed char run_next[FSM_RUN_STATES][FSM_RUN_EVENTS] = {
 	/*         start finish succeed fail cancel */
 	[RQ] = {   RR,   no,    no,     RX,  RC },
-	[RR] = {   RR,   RF,    no,     RX,  RC },
+	[RR] = {   RR,   RF,    RS,     RX,  RC },
 	[RF] = {   no,   RF,    RS,     RX,  no },
 	[RS] = {   no,   no,    RS,     no,  no },
 	[RX] = {   no,   no,    no,     RX,  no },

@@ -10,7 +10,7 @@
 #include "lib/base/buf.h"
 
 enum fsm_run_state {
-	FSM_RUN_QUEUED, /* held back by its concurrency group, or no step has been queued yet */
+	FSM_RUN_QUEUED, /* no step has started: its concurrency group or a worker is waited for */
 	FSM_RUN_RUNNING,
 	FSM_RUN_FINISHING, /* all steps succeeded; the model is registered, monitors are fed */
 	FSM_RUN_SUCCEEDED,
@@ -19,8 +19,9 @@ enum fsm_run_state {
 	FSM_RUN_STATES
 };
 enum fsm_run_event {
-	FSM_RUN_START,
-	FSM_RUN_FINISH, /* the last step has succeeded */
+	FSM_RUN_START, /* the command of a step has begun */
+	FSM_RUN_FINISH, /* the last step has succeeded, and something is to be done with its outputs
+			 */
 	FSM_RUN_SUCCEED,
 	FSM_RUN_FAIL,
 	FSM_RUN_CANCEL, /* asked for, and no step is left running */

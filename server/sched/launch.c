@@ -326,6 +326,7 @@ static int make_plan(struct flow *f)
 		.project_id = f->in->project_id,
 		.n = specs->n,
 		.version = 1,
+		.admitted = true,
 		.pipeline = f->file.metadata.name,
 		.state = RUN_QUEUED };
 	run->steps = arena_array_of(f->arena, struct plan_step, specs->n);
@@ -371,8 +372,6 @@ static struct run_row run_row_of(const struct flow *f)
 		.project_id = in->project_id,
 		.pipeline_id = f->pipeline_id,
 		.pipeline = f->file.metadata.name,
-		.state = str_c(
-			run_state_names[f->plan != NULL ? plan_run_state(f->plan) : RUN_QUEUED]),
 		.spec = f->spec_json,
 		.inputs = f->inputs_json,
 		.labels = in->labels.n != 0 ? in->labels : STR("{}"),

@@ -3,6 +3,7 @@
 #include "api/pipeline.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
+#include "server/core/fsm.h"
 #include "server/core/gpus.h"
 #include "server/core/retry.h"
 #include "server/store/engine_store.h"
@@ -303,44 +304,61 @@ static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
 /* The run fails for the reason of the first step, in order, that failed. */
 static void blame_step(struct plan *p)
 {
-	for (size_t i = 0; i < p->steps.n; i++)
-		if (str_is(p->steps.states[i], "failed")) {
-			p->run_reason = arena_dup(p->arena, p->steps.reasons[i]);
-			break;
-		}
+	const struct plan_step *s = p->run->steps;
+	size_t i = 0, k = 0;
+
+	while (p->states[i] != STEP_FAILED)
+		i++;
+	while (k < p->steps.n && !str_eq(p->steps.ids[k], s[i].id))
+		k++;
+	bool now = k < p->steps.n;
+	p->run_reason = arena_dup(p->arena, now ? p->steps.reasons[k] : s[i].reason);
+	p->run_message = arena_printf(p->arena, "the step %.*s failed: %.*s", STR_ARG(s[i].name),
+		STR_ARG(now ? p->steps.messages[k] : s[i].message));
+}
+
+static void move_run(struct plan *p, enum fsm_run_event event)
+{
+	int to = fsm_next(&fsm_run, p->run_state, event);
+
+	BUG_ON(to < 0);
+	if (to == p->run_state)
+		return;
+	p->run_state = to;
+	p->run_changed = true;
+	note(p, arena_printf(p->arena, "run.%s", run_state_names[to]).p, p->run->id, STR(""),
+		STR("{}"));
+}
+
+/* A report may pass over a state, and an attempt may have failed since it began. */
+static bool has_begun(const struct plan *p)
+{
 	for (size_t i = 0; i < p->run->n; i++)
-		if (p->states[i] == STEP_FAILED) {
-			const struct plan_step *s = &p->run->steps[i];
-			if (p->run_reason[0] == '\0')
-				p->run_reason = arena_dup(p->arena, s->attempt_reason);
-			p->run_message = arena_printf(p->arena, "the step %.*s failed: %.*s",
-				STR_ARG(s->name), STR_ARG(s->attempt_message));
-			return;
-		}
+		if (p->states[i] == STEP_RUNNING || p->states[i] == STEP_FINISHING ||
+			p->states[i] == STEP_SUCCEEDED || p->run->steps[i].attempt_started_at != 0)
+			return true;
+	return false;
 }
 
 static void conclude(struct plan *p, const struct dag_next *next)
 {
-	int state = RUN_RUNNING;
-
+	if (has_begun(p))
+		move_run(p, FSM_RUN_START);
 	switch (next->outcome) {
 	case DAG_GOING: break;
-	case DAG_SUCCEEDED: state = p->run->finishing_work ? RUN_FINISHING : RUN_SUCCEEDED; break;
+	case DAG_SUCCEEDED:
+		move_run(p, p->run->finishing_work ? FSM_RUN_FINISH : FSM_RUN_SUCCEED);
+		break;
 	case DAG_FAILED:
-		state = RUN_FAILED;
 		blame_step(p);
+		move_run(p, FSM_RUN_FAIL);
 		break;
 	case DAG_CANCELLED:
-		state = RUN_CANCELLED;
 		p->run_reason = reason_names[REASON_CANCELLED];
 		p->run_message = str_c(reason_sentence(REASON_CANCELLED));
+		move_run(p, FSM_RUN_CANCEL);
 		break;
 	}
-	p->run_state = state;
-	p->run_changed = state != p->run->state;
-	if (p->run_changed)
-		note(p, arena_printf(p->arena, "run.%s", run_state_names[state]).p, p->run->id,
-			STR(""), STR("{}"));
 }
 
 static struct plan *plan_new(const struct plan_run *run, struct arena *a)
@@ -372,8 +390,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	struct dag_next next = { .outcome = DAG_GOING };
 
 	*ret_plan = NULL;
-	if (run->state > RUN_RUNNING ||
-		(run->state == RUN_QUEUED && run->blocked && !run->cancelling))
+	if (run->state > RUN_RUNNING || (!run->admitted && run->blocked && !run->cancelling))
 		return 0;
 	p->now = now;
 	p->random = random;
@@ -391,6 +408,8 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 void plan_add(struct db_unit *u, const struct plan *p, int64_t now)
 {
 	engine_store_update_steps(u, &p->steps);
+	if (!p->run->admitted)
+		engine_store_run_admitted(u, p->run->id);
 	engine_store_run_started(u, p->run->id, &p->steps);
 	engine_store_queue(u, &p->queue);
 	engine_store_unqueue(u, p->unqueue, p->unqueue_n);

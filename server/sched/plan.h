@@ -18,6 +18,7 @@ struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
 	struct list needs; /* struct str */
 	int state; /* enum step_state */
+	struct str reason, message; /* of its end, as stored */
 	int64_t user_failures, infra_failures, attempts;
 	/* the newest attempt, "" when there is none */
 	struct str attempt_id, attempt_reason, attempt_message, worker_id;
@@ -29,7 +30,9 @@ struct plan_run {
 	struct str id, project_id, pipeline, group;
 	int state; /* enum run_state */
 	int64_t version;
-	bool cancelling, blocked, finishing_work;
+	bool cancelling, finishing_work;
+	bool admitted; /* its concurrency group has let it in, or it has none */
+	bool blocked; /* an older run of its group is open */
 	struct plan_step *steps;
 	size_t n;
 };

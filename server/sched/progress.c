@@ -118,6 +118,8 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.state = state_of(db_str(r, i, db_col(r, "state")), step_state_names),
 		.user_failures = db_int(r, i, db_col(r, "user_failures")),
 		.infra_failures = db_int(r, i, db_col(r, "infra_failures")),
+		.reason = text_of(l, r, i, "reason"),
+		.message = text_of(l, r, i, "message"),
 		.attempts = db_int(r, i, db_col(r, "attempts")),
 		.attempt_id = text_of(l, r, i, "attempt_id"),
 		.attempt_reason = text_of(l, r, i, "attempt_reason"),
@@ -139,6 +141,7 @@ static void read_run(struct look *l, const struct db_rows *run, const struct db_
 	r->state = state_of(db_str(run, 0, db_col(run, "state")), run_state_names);
 	r->version = db_int(run, 0, db_col(run, "version"));
 	r->cancelling = db_bool(run, 0, db_col(run, "cancelling"));
+	r->admitted = db_bool(run, 0, db_col(run, "admitted"));
 	r->blocked = db_bool(run, 0, db_col(run, "blocked"));
 	r->finishing_work = db_bool(run, 0, db_col(run, "finishing_work"));
 	r->n = steps->n;

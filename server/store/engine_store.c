@@ -162,6 +162,11 @@ void engine_store_sweep(struct db_unit *u, int64_t count)
 	db_stmt(u, SQL_ENGINE_SWEEP, DB_INT(count));
 }
 
+void engine_store_run_admitted(struct db_unit *u, struct str run_id)
+{
+	db_stmt(u, SQL_ENGINE_RUN_ADMITTED, DB_TEXT(run_id));
+}
+
 void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s)
 {
 	for (size_t i = 0; i < s->n; i++)

@@ -2,7 +2,7 @@
 
 #include "gen/sql.h"
 
-enum { RUN_COLUMNS = 17, STEP_COLUMNS = 9 };
+enum { RUN_COLUMNS = 16, STEP_COLUMNS = 9 };
 enum { RUN_ID, RUN_PROJECT, RUN_PIPELINE_ID, RUN_PIPELINE }; /* columns that are needed again */
 enum {
 	STEP_ID,
@@ -44,8 +44,8 @@ static struct str text(struct str s)
 void launch_batch_run(struct launch_batch *b, const struct run_row *r)
 {
 	const struct str columns[RUN_COLUMNS] = { r->id, r->project_id, r->pipeline_id, r->pipeline,
-		r->state, r->spec, r->inputs, r->labels, r->repository, r->commit, r->trigger,
-		r->trigger_key, r->decision_id, r->group, r->group_policy, r->actor, r->models };
+		r->spec, r->inputs, r->labels, r->repository, r->commit, r->trigger, r->trigger_key,
+		r->decision_id, r->group, r->group_policy, r->actor, r->models };
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
 		b->run[i][b->runs] = text(columns[i]);
@@ -76,7 +76,7 @@ static void add_runs(struct db_unit *u, const struct launch_batch *b)
 	struct db_arg args[RUN_COLUMNS];
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
-		args[i] = i == 5 || i == 6 || i == 7 || i == 16 ? DB_JSONS(b->run[i], b->runs)
+		args[i] = i == 4 || i == 5 || i == 6 || i == 15 ? DB_JSONS(b->run[i], b->runs)
 								: DB_TEXTS(b->run[i], b->runs);
 	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS);
 }

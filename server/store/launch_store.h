@@ -5,8 +5,8 @@
 #include "lib/db/db.h"
 
 struct run_row {
-	struct str id, project_id, pipeline_id, pipeline, state, spec, inputs, labels, repository,
-		commit, trigger, trigger_key, decision_id, group, group_policy, actor,
+	struct str id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit,
+		trigger, trigger_key, decision_id, group, group_policy, actor,
 		models; /* NULL views are empty */
 };
 struct step_row {

@@ -102,6 +102,34 @@ def ended(admin, run, state, seconds=15):
     return run_of(admin, run)
 
 
+def test_a_run_is_queued_until_its_first_step_starts(server, admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]")}))
+    assert run["state"] == "queued" and run["started_at"] is None
+    [a] = hand.take()
+    assert (run_of(admin, run)["state"], steps_of(admin, run)["a"]["state"]) == ("queued", "assigned")
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    until(lambda: run_of(admin, run)["state"] == "running", 5)
+    hand.finish(a)
+    [b] = hand.take()
+    assert run_of(admin, run)["state"] == "running"
+    hand.finish(b)
+    ended(admin, run, "succeeded")
+    told = server.sql(f"SELECT type FROM event WHERE subject = '{run['id']}' ORDER BY id")
+    assert told == ["run.created", "run.running", "run.succeeded"]
+
+
+def test_an_attempt_that_never_started_leaves_its_run_queued(server, admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step(project, retries="{infra: 1}")}))
+    [a] = hand.take()
+    hand.finish(a, "failed", reason="staging_failed")
+    [b] = hand.take()
+    assert run_of(admin, run)["state"] == "queued"
+    hand.finish(b, "failed", reason="staging_failed", message="no such file")
+    done = ended(admin, run, "failed")
+    assert (done["reason"], done["message"]) == ("staging_failed", "the step a failed: no such file")
+    assert server.sql(f"SELECT type FROM event WHERE subject = '{run['id']}' ORDER BY id") == ["run.created", "run.failed"]
+
+
 def test_steps_run_in_the_order_of_their_needs(admin, project, hand):
     run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]"), "c": step(project, needs="[a, b]")}))
     for name in "abc":
@@ -389,7 +417,7 @@ def test_wait_answers_at_the_end_or_in_time(admin, project, hand):
     run = submit(admin, project, pipeline({"a": step(project)}))
     start = time.monotonic()
     early = admin.get(f"/api/v1/runs/{run['id']}?wait=1s", expect=200).json()
-    assert early["state"] == "running" and time.monotonic() - start >= 0.9
+    assert early["state"] == "queued" and time.monotonic() - start >= 0.9
     [a] = hand.take()
     got = {}
     waiter = threading.Thread(target=lambda: got.update(admin.with_token(admin.token).get(f"/api/v1/runs/{run['id']}?wait=30s").json()))

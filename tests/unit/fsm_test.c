@@ -145,6 +145,7 @@ void test_fsm__prints_a_diagram(void **state)
 				   "\tqueued --> failed: fail\n"
 				   "\tqueued --> cancelled: cancel\n"
 				   "\trunning --> finishing: finish\n"
+				   "\trunning --> succeeded: succeed\n"
 				   "\trunning --> failed: fail\n"
 				   "\trunning --> cancelled: cancel\n"
 				   "\tfinishing --> succeeded: succeed\n"
