@@ -372,15 +372,19 @@ const struct field pipeline_fields[] = {
 #undef THIS
 #define THIS pipeline_put
 const struct field pipeline_put_fields[] = {
-	{ "repository", FIELD_STR, FIELD_OMIT_EMPTY, AT(repository), .max = 1024,
+	{ "repository", FIELD_STR, FIELD_NULLABLE, AT(repository),
+		.null = FIELD_HAS(struct THIS, no_repository), .max = 1024,
 		.doc = "Git repository: an https or ssh URL, or a path where the server allows "
-		       "it" },
-	{ "ref", FIELD_STR, FIELD_OMIT_EMPTY, AT(ref), .max = 255, .fallback = "main",
-		.doc = "Branch, tag or commit" },
-	{ "path", FIELD_STR, FIELD_OMIT_EMPTY, AT(path), .max = 255, .fallback = "tidemill.yaml",
-		.doc = "The file in the repository" },
+		       "it; absent: as it is; null: none, the text alone counts" },
+	{ "ref", FIELD_STR, FIELD_NULLABLE, AT(ref), .null = FIELD_HAS(struct THIS, no_ref),
+		.min = 1, .max = 255,
+		.doc = "Branch, tag or commit; absent: as it is; at first and with null: main" },
+	{ "path", FIELD_STR, FIELD_NULLABLE, AT(path), .null = FIELD_HAS(struct THIS, no_path),
+		.min = 1, .max = 255,
+		.doc = "The file in the repository; absent: as it is; at first and with null: "
+		       "tidemill.yaml" },
 	{ "source", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(source), .max = 1 << 20,
-		.doc = "The file's text, instead of a repository" },
+		.doc = "The file's text, for a pipeline without a repository" },
 	{ 0 },
 };
 #undef THIS

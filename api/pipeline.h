@@ -243,9 +243,11 @@ struct pipeline {
 };
 extern const struct field pipeline_fields[];
 
-/* PUT …/pipelines/{pipeline}: from a repository at a ref, or with the file's text. */
+/* PUT …/pipelines/{pipeline}: from a repository at a ref, or with the file's text. What is absent
+ * stays as it is, null goes back to none or to the default. */
 struct pipeline_put {
 	struct str repository, ref, path, source;
+	bool no_repository, no_ref, no_path; /* null was given */
 };
 extern const struct field pipeline_put_fields[];
 

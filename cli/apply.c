@@ -114,56 +114,107 @@ static void say_what_changed(struct cli *c, const char *kind, struct str name,
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-/* Gets what is there, puts, and tells the difference. */
-static int put(struct cli *c, const char *kind, const char *get_route, struct api_call *q,
-	const struct view *view, struct err *e)
+/* What is there under this name; root NULL when nothing is. */
+static int get(
+	struct cli *c, const char *route, struct str name, struct api_reply *ret, struct err *e)
 {
-	struct api_call get = { .route = get_route, .params = { q->params[0] } };
-	struct api_reply was, is;
+	struct api_call q = { .route = route, .params = { name } };
 
-	if (api_do(c, &get, &was, e) < 0) {
-		if (e->code != ERR_NOT_FOUND)
-			return -1;
-		was = (struct api_reply){ .status = 404 };
+	if (api_do(c, &q, ret, e) == 0)
+		return 0;
+	*ret = (struct api_reply){ .status = 404 };
+	return e->code == ERR_NOT_FOUND ? 0 : -1;
+}
+
+static void get_done(struct api_reply *r)
+{
+	if (r->root != NULL)
+		api_done(r);
+}
+
+/* Puts, and tells the difference to what was there. The caller frees the reply. */
+static int put(struct cli *c, const char *kind, const struct jsn *was, struct api_call *q,
+	struct api_reply *ret, struct err *e)
+{
+	if (api_do(c, q, ret, e) < 0)
+		return -1;
+	say_what_changed(c, kind, q->params[0], was, ret->root);
+	return 0;
+}
+
+static int show(struct cli *c, const struct view *view, const struct api_reply *r, struct err *e)
+{
+	return c->output != OUTPUT_TABLE ? view_object(c, view, r->body, r->root, e) : 0;
+}
+
+/* Where the pipeline comes from, when that is a repository; a file that was given and is another
+ * one than the repository's changes nothing, which nobody would guess. */
+static void say_source(const struct cli *c, struct str file, struct str text, const struct jsn *is)
+{
+	struct str repository = jsn_get_str(jsn_get(is, "repository"));
+	struct str commit = jsn_get_str(jsn_get(is, "commit"));
+
+	if (repository.n == 0)
+		return;
+	cli_say(c, "  from %.*s, %.*s at %.*s (commit %.*s)", STR_ARG(repository),
+		STR_ARG(jsn_get_str(jsn_get(is, "path"))), STR_ARG(jsn_get_str(jsn_get(is, "ref"))),
+		commit.n > 12 ? 12 : (int)commit.n, commit.p);
+	if (text.p != NULL && !str_eq(text, jsn_get_str(jsn_get(is, "source"))))
+		cli_say(c,
+			"  note: %.*s differs from the file there, which is the one that runs: "
+			"commit and push it, or give --detach to use the file itself",
+			STR_ARG(file));
+}
+
+/* What a pipeline is to be read from; STR_NONE where the command says nothing. */
+struct source {
+	struct str repository, path, file, text;
+	bool detach;
+};
+
+/* The body of a put. Without --repository and --detach, a pipeline keeps the source it has. */
+static int write_put(struct send *s, const struct cli *c, const struct source *from,
+	const struct jsn *was, struct err *e)
+{
+	bool keeps = jsn_get_str(jsn_get(was, "repository")).n != 0 && !from->detach;
+
+	if (from->repository.p != NULL || keeps) {
+		send_str(s, "repository", from->repository);
+		send_flag(s, c, "ref");
+		send_str(s, "path", from->path);
+		return 0;
 	}
-	int rc = api_do(c, q, &is, e);
+	if (from->path.p != NULL || cli_has(c, "ref"))
+		return cli_usage(e, "--ref and --path are of a repository: give --repository, too");
+	if (from->detach) {
+		jsn_key(&s->w, "repository");
+		jsn_null(&s->w);
+	}
+	send_str(s, "source", from->text);
+	return 0;
+}
+
+static int put_pipeline(struct cli *c, struct str name, const struct source *from, struct err *e)
+{
+	struct api_call q = { .route = "pipelines.put", .params = { name } };
+	struct api_reply was, is;
+	struct send s;
+
+	if (get(c, "pipelines.get", name, &was, e) < 0)
+		return -1;
+	send_init(&s);
+	int rc = write_put(&s, c, from, was.root, e);
 	if (rc == 0) {
-		say_what_changed(c, kind, q->params[0], was.root, is.root);
-		if (c->output != OUTPUT_TABLE)
-			rc = view_object(c, view, is.body, is.root, e);
+		q.body = send_end(&s);
+		rc = put(c, "pipeline", was.root, &q, &is, e);
+	}
+	send_done(&s);
+	if (rc == 0) {
+		say_source(c, from->file, from->text, is.root);
+		rc = show(c, &view_pipeline, &is, e);
 		api_done(&is);
 	}
-	if (was.root != NULL)
-		api_done(&was);
-	return rc;
-}
-
-static int put_repository(
-	struct cli *c, struct str name, struct str repository, struct str path, struct err *e)
-{
-	struct api_call q = { .route = "pipelines.put", .params = { name } };
-	struct send s;
-
-	send_init(&s);
-	send_str(&s, "repository", repository);
-	send_flag(&s, c, "ref");
-	send_str(&s, "path", path);
-	q.body = send_end(&s);
-	int rc = put(c, "pipeline", "pipelines.get", &q, &view_pipeline, e);
-	send_done(&s);
-	return rc;
-}
-
-static int put_source(struct cli *c, struct str name, struct str text, struct err *e)
-{
-	struct api_call q = { .route = "pipelines.put", .params = { name } };
-	struct send s;
-
-	send_init(&s);
-	send_str(&s, "source", text);
-	q.body = send_end(&s);
-	int rc = put(c, "pipeline", "pipelines.get", &q, &view_pipeline, e);
-	send_done(&s);
+	get_done(&was);
 	return rc;
 }
 
@@ -179,14 +230,20 @@ static struct str base_name(struct str path)
 static int apply_pipeline(
 	struct cli *c, struct str file, struct str name, struct str text, struct err *e)
 {
-	struct str repository = cli_text(c, "repository"), path = cli_text(c, "path");
+	struct source from = { .repository = cli_text(c, "repository"),
+		.path = cli_text(c, "path"),
+		.file = file,
+		.text = text,
+		.detach = cli_has(c, "detach") };
 
-	if (repository.p == NULL)
-		return put_source(c, name, text, e);
-	if (path.p == NULL && str_is(file, "-"))
+	if (from.repository.p != NULL && from.detach)
+		return cli_usage(e, "give --repository or --detach, not both");
+	if (from.repository.p != NULL && from.path.p == NULL && str_is(file, "-"))
 		return cli_usage(
 			e, "with a file from stdin give --path, where it is in the repository");
-	return put_repository(c, name, repository, path.p != NULL ? path : base_name(file), e);
+	if (from.repository.p != NULL && from.path.p == NULL)
+		from.path = base_name(file);
+	return put_pipeline(c, name, &from, e);
 }
 
 static int apply_monitor(struct cli *c, struct str name, struct str text, struct err *e)
@@ -195,8 +252,17 @@ static int apply_monitor(struct cli *c, struct str name, struct str text, struct
 		.params = { name },
 		.body = text,
 		.content_type = "application/yaml" };
+	struct api_reply was, is;
 
-	return put(c, "monitor", "monitors.get", &q, &view_monitor, e);
+	if (get(c, "monitors.get", name, &was, e) < 0)
+		return -1;
+	int rc = put(c, "monitor", was.root, &q, &is, e);
+	if (rc == 0) {
+		rc = show(c, &view_monitor, &is, e);
+		api_done(&is);
+	}
+	get_done(&was);
+	return rc;
 }
 
 static int apply_text(struct cli *c, struct str file, struct str text, struct err *e)
@@ -245,5 +311,7 @@ int cmd_apply(struct cli *c, struct err *e)
 
 int cmd_pipeline_register(struct cli *c, struct err *e)
 {
-	return put_repository(c, cli_arg(c, 0), cli_arg(c, 1), cli_text(c, "path"), e);
+	struct source from = { .repository = cli_arg(c, 1), .path = cli_text(c, "path") };
+
+	return put_pipeline(c, cli_arg(c, 0), &from, e);
 }

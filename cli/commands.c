@@ -44,7 +44,8 @@
 	}
 #define REF                                                                                        \
 	{                                                                                          \
-		"ref", FLAG_TEXT, .arg = "REF", .doc = "Branch, tag or commit (main)"              \
+		"ref", FLAG_TEXT, .arg = "REF",                                                    \
+				  .doc = "Branch, tag or commit (as it is; at first main)"         \
 	}
 #define LOG_FLAGS                                                                                  \
 	{ "step", FLAG_TEXT, .arg = "NAME", .doc = "Only this step" },                             \
@@ -122,15 +123,20 @@ const struct command commands[] = {
 		FLAGS({ "file", FLAG_LIST, .letter = 'f', .arg = "FILE",
 			      .doc = "A Pipeline or Monitor; '-' is stdin" },
 			{ "repository", FLAG_TEXT, .arg = "URL",
-				.doc = "Pipelines are read from this repository at each run" },
+				.doc = "Pipelines are read from this repository at each run (as it "
+				       "is)" },
+			{ "detach", FLAG_BOOL,
+				.doc = "Take the file's text itself, apart from any repository" },
 			REF,
 			{ "path", FLAG_TEXT, .arg = "PATH",
-				.doc = "The file in the repository (the name of FILE)" }),
+				.doc = "The file in the repository (with --repository the name of "
+				       "FILE)" }),
 		cmd_apply, NULL, NULL, "Make or change what files describe, and say what changed" },
 
 	{ "pipeline register", "NAME REPOSITORY",
 		FLAGS(REF, { "path", FLAG_TEXT, .arg = "PATH",
-				   .doc = "The file in the repository (tidemill.yaml)" }),
+				   .doc = "The file in the repository (as it is; at first "
+					  "tidemill.yaml)" }),
 		cmd_pipeline_register, "pipelines.put", &view_pipeline,
 		"Register a pipeline that is in a repository" },
 	{ "pipeline list", "", LISTS, generic_list, "pipelines.list", &view_pipeline, "Pipelines" },

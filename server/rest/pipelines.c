@@ -38,9 +38,16 @@ static void put_on_done(struct call *c, const struct db_rows *rows)
 	pipeline_get(c);
 }
 
+/* Where the file comes from once the request is served: what is given, else what is there. */
+struct put_plan {
+	struct str repository, ref, path;
+	struct str text; /* as it is stored now */
+};
+
 static void put_text(struct call *c, struct str commit, struct str text)
 {
 	const struct pipeline_put *in = c->in;
+	const struct put_plan *p = c->state;
 	struct pipeline_file *file = arena_new_of(c->arena, struct pipeline_file);
 	struct str name = call_param(c, "pipeline");
 	struct err e;
@@ -60,15 +67,14 @@ static void put_text(struct call *c, struct str commit, struct str text)
 	}
 	buf_init(&b, SPEC_MAX);
 	field_encode(pipeline_spec_fields, &file->spec, &b);
-	bool git = in->source.n == 0;
 	struct db_unit *u = call_unit(c);
 	pipeline_store_put(u, &(struct pipeline_row){ .id = call_id(c, "pl"),
 				      .project_id = c->project_id,
 				      .name = name,
-				      .repository = git ? in->repository : STR(""),
-				      .ref = git ? in->ref : STR(""),
-				      .path = git ? in->path : STR(""),
-				      .commit = git ? commit : STR(""),
+				      .repository = p->repository,
+				      .ref = p->ref,
+				      .path = p->path,
+				      .commit = commit,
 				      .spec = buf_str(&b),
 				      .source = text,
 				      .actor = call_actor(c),
@@ -77,29 +83,84 @@ static void put_text(struct call *c, struct str commit, struct str text)
 	call_send(c, u, DB_WRITE, put_on_done);
 }
 
+/* A text that came with the request must be the repository's own: runs would never see another. */
 static void put_on_source(void *arg, struct str commit, struct str text, const struct err *e)
 {
 	struct call *c = arg;
+	const struct pipeline_put *in = c->in;
+	const struct put_plan *p = c->state;
+	struct err differs;
 
-	if (e->code != ERR_OK)
+	if (e->code != ERR_OK) {
 		call_fail(c, e);
-	else
+	} else if (in->source.n != 0 && !str_eq(in->source, text)) {
+		(void)err_set(&differs, ERR_CONFLICT,
+			"the pipeline comes from its repository, and source is not %.120s at "
+			"commit %.12s there; push it, or give repository null",
+			p->path.p, commit.p);
+		call_fail(c, &differs);
+	} else {
 		put_text(c, commit, text);
+	}
+}
+
+static struct str stored(struct call *c, const struct db_rows *r, const char *column)
+{
+	return arena_str(c->arena, db_str(r, 0, db_col(r, column)));
+}
+
+static struct str choose(struct str given, bool null, struct str was, const char *otherwise)
+{
+	if (given.n != 0)
+		return given;
+	return !null && was.n != 0 ? was : str_c(otherwise);
+}
+
+static void put_on_stored(struct call *c, const struct db_rows *rows)
+{
+	const struct pipeline_put *in = c->in;
+	struct put_plan *p = c->state, was = { .text = STR("") };
+
+	if (rows[0].n != 0) {
+		was.repository = stored(c, &rows[0], "repository");
+		was.ref = stored(c, &rows[0], "ref");
+		was.path = stored(c, &rows[0], "path");
+		was.text = stored(c, &rows[0], "source");
+	}
+	bool none = in->no_repository || (in->repository.p != NULL && in->repository.n == 0);
+	*p = (struct put_plan){ .repository = choose(in->repository, none, was.repository, ""),
+		.ref = STR(""),
+		.path = STR(""),
+		.text = in->source.n != 0 ? in->source : was.text };
+	if (p->repository.n != 0) {
+		p->ref = choose(in->ref, in->no_ref, was.ref, "main");
+		p->path = choose(in->path, in->no_path, was.path, "tidemill.yaml");
+		source_read(c->app, c->arena, p->repository, p->ref, p->path, put_on_source, c);
+	} else if (in->ref.n != 0 || in->path.n != 0) {
+		call_invalid(c, in->ref.n != 0 ? "/ref" : "/path",
+			"is of a repository, and the pipeline has none");
+	} else if (p->text.n == 0) {
+		call_invalid(c, "/repository", "give either repository or source");
+	} else {
+		put_text(c, STR(""), p->text);
+	}
 }
 
 static void pipeline_put(struct call *c)
 {
 	const struct pipeline_put *in = c->in;
 
-	if ((in->source.n != 0) == (in->repository.n != 0))
+	if (in->source.n != 0 && in->repository.n != 0) {
 		call_invalid(c, "/repository", "give either repository or source");
-	else if (!str_is_name(call_param(c, "pipeline")))
+	} else if (!str_is_name(call_param(c, "pipeline"))) {
 		call_invalid(c, "/metadata/name",
 			"must be of [a-z0-9._-], up to 63, and begin with a letter or digit");
-	else if (in->source.n != 0)
-		put_text(c, STR_NONE, in->source);
-	else
-		source_read(c->app, c->arena, in->repository, in->ref, in->path, put_on_source, c);
+	} else {
+		struct db_unit *u = call_unit(c);
+		c->state = arena_new_of(c->arena, struct put_plan);
+		pipeline_store_get(u, c->project_id, call_param(c, "pipeline"));
+		call_send(c, u, DB_READ, put_on_stored);
+	}
 }
 
 static void delete_on_row(struct call *c, const struct db_rows *rows)

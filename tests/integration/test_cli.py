@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fakes"))
 from fake_api import TOKEN, FakeApi  # noqa: E402
-from harness import BUILD, ROOT, SANITIZERS, until  # noqa: E402
+from harness import BUILD, ROOT, SANITIZERS, Server, until  # noqa: E402
 from stack import Worker  # noqa: E402
 
 TIDEMILL = BUILD / "tidemill"
@@ -221,6 +221,12 @@ def test_conflict_is_5_and_no_permission_4(fake):
 
 
 @pytest.fixture(scope="module")
+def server(postgres):
+    with Server(postgres, allow_local_git="1") as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
 def real(server, tmp_path_factory):
     """Logged in by a bootstrap token, as a first administrator does it."""
     cli = Cli(tmp_path_factory.mktemp("home"))
@@ -348,6 +354,94 @@ def test_apply_says_what_changed(real, tmp_path):
     assert "did you mean" in real.run("apply", "-f", path, expect=2).stderr
     path.write_text("kind: [")
     assert str(path) in real.run("apply", "-f", path, expect=2).stderr
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A git repository with one pipeline file; returns the folder and a function that commits what is there."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+
+    def git(*args):
+        who = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", "-C", str(folder), *who, *args], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def commit():
+        git("add", "-A")
+        git("commit", "-q", "-m", "change")
+        return git("rev-parse", "HEAD")
+
+    git("init", "-q", "-b", "main")
+    return folder, git, commit
+
+
+def test_a_pipeline_keeps_its_repository(real, worker, repository, tmp_path):
+    folder, git, commit = repository
+    path = write_pipeline(folder, "attached", "cat word.txt")
+    (folder / "word.txt").write_text("from the repository\n")
+    first = commit()
+
+    def where():
+        p = real.json("pipeline", "show", "attached")
+        return {k: p[k] for k in ("repository", "ref", "path", "commit")}
+
+    attached = {"repository": str(folder), "ref": "main", "path": "attached.yaml", "commit": first}
+    said = real.run("apply", "-f", path, "--repository", folder).stderr
+    assert said.startswith("pipeline attached created\n") and f"from {folder}, attached.yaml at main (commit {first[:12]})" in said
+    assert where() == attached
+    said = real.run("apply", "-f", path).stderr
+    assert said.startswith("pipeline attached unchanged\n") and str(folder) in said and "note:" not in said
+    assert where() == attached
+    assert real.run("run", "submit", "attached", "--follow").stdout == "from the repository\n"
+
+    write_pipeline(folder, "attached", "echo changed; cat word.txt")
+    said = real.run("apply", "-f", path).stderr
+    assert f"note: {path} differs from the file there" in said and "--detach" in said
+    assert where() == attached
+    second = commit()
+    assert '"cat word.txt" -> "echo changed; cat word.txt"' in real.run("apply", "-f", path).stderr
+    assert where() == {**attached, "commit": second}
+    git("branch", "old", first)
+    real.run("apply", "-f", path, "--ref", "old")
+    real.run("apply", "-f", path)
+    assert where() == {**attached, "ref": "old"}
+
+    assert "not both" in real.run("apply", "-f", path, "--repository", folder, "--detach", expect=2).stderr
+    assert "of a repository" in real.run("apply", "-f", path, "--ref", "main", "--detach", expect=2).stderr
+    assert where() == {**attached, "ref": "old"}
+    said = real.run("apply", "-f", path, "--detach").stderr
+    assert f'/repository: "{folder}" -> ""' in said
+    assert where() == dict.fromkeys(attached, "")
+    assert "of a repository" in real.run("apply", "-f", path, "--ref", "main", expect=2).stderr
+    real.run("apply", "-f", path)
+    assert where() == dict.fromkeys(attached, "")
+
+
+def test_what_a_put_leaves_out_stays(real, repository):
+    folder, _, commit = repository
+    path = write_pipeline(folder, "kept", "true")
+    first = commit()
+    api, url = real.server.admin(), "/api/v1/projects/transit/pipelines/kept"
+
+    def where(reply):
+        return tuple(reply.json()[k] for k in ("repository", "ref", "path", "commit"))
+
+    assert api.put(url, {}, expect=422).json()["errors"][0]["pointer"] == "/repository"
+    api.put(url, {"repository": str(folder), "path": "kept.yaml", "ref": first}, expect=200)
+    here = (str(folder), first, "kept.yaml", first)
+    text = path.read_text()
+    for body in ({}, {"source": text}, {"repository": str(folder)}, {"path": "kept.yaml"}):
+        assert where(api.put(url, body, expect=200)) == here, body
+    refused = api.put(url, {"source": text + "# changed\n"}, expect=409).json()
+    assert "repository null" in refused["detail"] and where(api.get(url)) == here
+    write_pipeline(folder, "kept", "false")
+    second = commit()
+    assert where(api.put(url, {"ref": None}, expect=200)) == (str(folder), "main", "kept.yaml", second)
+    assert api.put(url, {"path": None}, expect=422).json()["errors"][0]["pointer"] == "/path"  # no tidemill.yaml there
+    assert api.put(url, {"repository": None, "ref": "main"}, expect=422).json()["errors"][0]["pointer"] == "/ref"
+    cleared = api.put(url, {"repository": None}, expect=200)
+    assert where(cleared) == ("", "", "", "") and cleared.json()["source"] == path.read_text()
+    assert where(api.put(url, {"source": text}, expect=200)) == ("", "", "", "")
 
 
 def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
