@@ -18,6 +18,20 @@
 
 enum { PATH_MAX_BYTES = 16384, BODY_MAX = 64 << 20, HEAD_MAX = 65536, TRIES = 8 };
 
+/* libcurl would say of one that cannot be read that the server's certificate is no good. */
+static int check_ca_file(const struct cli *c, struct err *e)
+{
+	int64_t size;
+	int fd;
+
+	if (c->ca_file.n == 0)
+		return 0;
+	if (cli_open(c->ca_file.p, &size, &fd, e) < 0)
+		return -1;
+	(void)close(fd);
+	return 0;
+}
+
 int api_open(struct cli *c, struct err *e)
 {
 	struct fetch_options o = { .ca_file = c->ca_file.n != 0 ? c->ca_file.p : NULL };
@@ -28,7 +42,7 @@ int api_open(struct cli *c, struct err *e)
 		return err_set(e, ERR_UNAUTHENTICATED,
 			"no server is known: run 'tidemill auth login --server URL', or set "
 			"TIDEMILL_SERVER");
-	if (config_check_server(c, c->server, e) < 0)
+	if (config_check_server(c, c->server, e) < 0 || check_ca_file(c, e) < 0)
 		return -1;
 	while (c->server.n > 0 && c->server.p[c->server.n - 1] == '/')
 		c->server.n--;

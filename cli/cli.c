@@ -9,7 +9,6 @@
 #include "cli/help.h"
 #include "cli/view.h"
 #include "lib/base/clock.h"
-#include "lib/base/fs.h"
 #include "lib/base/num.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ARENA_MAX = 1 << 30, READ_MAX = 4 << 20, WIDTH = 80 };
@@ -243,34 +243,90 @@ int cli_split(struct str pair, const char *flag, struct str *ret_key, struct str
 	return 0;
 }
 
-int cli_read(const char *path, struct buf *out, struct err *e)
+/* What is no file is the mistake of whoever named it; what fails for another reason is not. */
+static int cannot_open(const char *path, struct err *e)
+{
+	switch (errno) {
+	case ENOENT:
+	case ENOTDIR:
+	case EACCES:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ENXIO: /* a socket, or a device that is not there */
+		return cli_usage(e, "cannot open %.160s: %s", path, strerror(errno));
+	default: return err_errno(e, "open", path);
+	}
+}
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISDIR(mode)    ? "a folder"
+	       : S_ISFIFO(mode) ? "a pipe"
+	       : S_ISSOCK(mode) ? "a socket"
+				: "a device";
+}
+
+static int open_regular(
+	const char *path, bool stdin_too, int64_t *ret_size, int *ret_fd, struct err *e)
+{
+	/* Without O_NONBLOCK a pipe would be waited for until somebody writes. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return cannot_open(path, e);
+	if (fstat(fd, &st) < 0) {
+		(void)close(fd);
+		return err_errno(e, "look at", path);
+	}
+	if (!S_ISREG(st.st_mode)) {
+		(void)close(fd);
+		return cli_usage(e, "%.160s is %s; it must be a regular file%s", path,
+			kind_of(st.st_mode), stdin_too ? ", or '-' for stdin" : "");
+	}
+	*ret_size = (int64_t)st.st_size;
+	*ret_fd = fd;
+	return 0;
+}
+
+int cli_open(const char *path, int64_t *ret_size, int *ret_fd, struct err *e)
+{
+	return open_regular(path, false, ret_size, ret_fd, e);
+}
+
+static int read_all(int fd, const char *name, struct buf *out, struct err *e)
 {
 	ssize_t got = 1;
 
-	buf_init(out, READ_MAX);
-	if (strcmp(path, "-") != 0) {
-		if (fs_read(path, out, e) == 0)
-			return 0;
-		buf_done(out);
-		return -1;
-	}
 	while (got > 0) {
 		char *room = buf_room(out, 65536);
-		if (room == NULL) {
-			buf_done(out);
+		if (room == NULL)
 			return err_set(
-				e, ERR_TOO_LARGE, "stdin holds more than %d bytes", READ_MAX);
-		}
+				e, ERR_TOO_LARGE, "%.160s has more than %d bytes", name, READ_MAX);
 		do
-			got = read(STDIN_FILENO, room, 65536);
+			got = read(fd, room, 65536);
 		while (got < 0 && errno == EINTR);
 		if (got > 0)
 			buf_grew(out, (size_t)got);
 	}
-	if (got == 0)
-		return 0;
-	buf_done(out);
-	return err_errno(e, "read", "stdin");
+	return got < 0 ? err_errno(e, "read", name) : 0;
+}
+
+int cli_read(const char *path, struct buf *out, struct err *e)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	int fd = STDIN_FILENO;
+	int64_t size;
+
+	if (!is_stdin && open_regular(path, true, &size, &fd, e) < 0)
+		return -1;
+	buf_init(out, READ_MAX);
+	int rc = read_all(fd, is_stdin ? "stdin" : path, out, e);
+	if (!is_stdin)
+		(void)close(fd);
+	if (rc < 0)
+		buf_done(out);
+	return rc;
 }
 
 int cli_confirm(const struct cli *c, const char *what, struct err *e)

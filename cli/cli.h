@@ -75,7 +75,10 @@ void cli_say(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* "key=value" from a flag. */
 int cli_split(struct str pair, const char *flag, struct str *ret_key, struct str *ret_value,
 	struct err *e) MUST_CHECK;
-/* The whole of a file, or of stdin for "-". */
+/* A file that the user has named, for reading. Only regular files: a pipe would be waited for and a
+ * device has no end. Anything else, and what is not there, is ERR_INVALID. */
+int cli_open(const char *path, int64_t *ret_size, int *ret_fd, struct err *e) MUST_CHECK;
+/* The whole of such a file, or of stdin for "-"; up to 4 MiB. */
 int cli_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /* True after "y" at the terminal or with --yes; without a terminal --yes is needed. */
 int cli_confirm(const struct cli *c, const char *what, struct err *e) MUST_CHECK;

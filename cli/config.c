@@ -198,7 +198,10 @@ static int load_token(struct cli *c, const struct config *f, struct err *e)
 		buf_init(&text, TOKEN_MAX);
 		if (fs_read(file.p, &text, e) < 0) {
 			buf_done(&text);
-			return -1;
+			return e->code != ERR_NOT_FOUND
+				       ? -1
+				       : cli_usage(e, "TIDEMILL_TOKEN_FILE: %.160s does not exist",
+						 file.p);
 		}
 		struct str rest = text.n != 0 ? buf_str(&text) : STR(""), line = STR_NONE;
 		(void)str_next(&rest, '\n', &line);

@@ -61,23 +61,29 @@ static struct str base_name(struct str path)
 	return str_slice(path, n, path.n);
 }
 
+static int find_below(struct finder *f, const char *path, struct err *e)
+{
+	struct stat st;
+	int64_t size;
+	int fd;
+
+	f->root = path;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return fs_walk(path, on_file, on_other, f, e);
+	if (cli_open(path, &size, &fd, e) < 0)
+		return -1;
+	(void)close(fd);
+	return add_file(f, str_c(path), base_name(str_c(path)), size, e);
+}
+
 int files_find(
 	struct cli *c, int n_paths, const char *const *paths, struct list *ret, struct err *e)
 {
 	struct finder f = { .c = c,
 		.files = arena_array_of(c->arena, struct local_file, FILES_LIMIT) };
-	struct stat st;
 
 	for (int i = 0; i < n_paths; i++) {
-		struct str path = str_c(paths[i]);
-		if (stat(paths[i], &st) < 0)
-			return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s",
-				paths[i], strerror(errno));
-		f.root = paths[i];
-		if (S_ISDIR(st.st_mode) && fs_walk(paths[i], on_file, on_other, &f, e) < 0)
-			return -1;
-		if (!S_ISDIR(st.st_mode) &&
-			add_file(&f, path, base_name(path), (int64_t)st.st_size, e) < 0)
+		if (find_below(&f, paths[i], e) < 0)
 			return -1;
 	}
 	if (f.n == 0)
@@ -172,9 +178,9 @@ int files_upload(struct cli *c, struct list *files, struct err *e)
 	for (size_t i = 0; i < files->n; i++) {
 		struct local_file *f = list_at(files, struct local_file, i);
 		progress(c, "sending", i + 1, files->n, f->name);
-		int fd = open(f->path.p, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			return err_errno(e, "open", f->path.p);
+		int fd;
+		if (cli_open(f->path.p, &f->size, &fd, e) < 0)
+			return -1;
 		int rc = upload(c, f, fd, e);
 		(void)close(fd);
 		if (rc < 0)

@@ -9,9 +9,7 @@
 #include "lib/crypto/hash.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROWS_SHOWN = 10, DEPTH_SHOWN = 6 };
@@ -97,15 +95,11 @@ static int send_rows(struct cli *c, struct err *e)
 		.timeout = -1,
 		.idle = 60 * INT64_C(1000000) };
 	struct str batch;
-	struct stat st;
 
-	q.fd = open(c->args[1], O_RDONLY | O_CLOEXEC);
-	if (q.fd < 0)
-		return err_errno(e, "open", c->args[1]);
-	int rc = fstat(q.fd, &st) < 0 ? err_errno(e, "look at", c->args[1])
-				      : batch_of(c, q.fd, &batch, e);
+	if (cli_open(c->args[1], &q.length, &q.fd, e) < 0)
+		return -1;
+	int rc = batch_of(c, q.fd, &batch, e);
 	if (rc == 0) {
-		q.length = (int64_t)st.st_size;
 		q.query[0] = (struct api_pair){ "batch", batch };
 		rc = generic_object(c, &q, e);
 	}

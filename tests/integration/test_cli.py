@@ -84,6 +84,38 @@ def test_completion_is_bash(tmp_path):
     assert out == ["set show history remove", "--follow"]
 
 
+OPENS = [["dataset", "push", "d"], ["monitor", "observe", "m"], ["monitor", "labels", "m"], ["apply", "-f"], ["run", "submit", "-f"],
+         ["api", "post", "/x", "-f"], ["run", "list", "--ca-file"]]
+
+
+@pytest.mark.parametrize("args", OPENS, ids=" ".join)
+def test_only_regular_files_are_opened(fake, tmp_path, args):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "locked").write_text("x")
+    for name, said in (("pipe", "is a pipe; it must be a regular file"), ("/dev/null", "is a device; it must be a regular file"),
+                       ("missing", "No such file"), ("locked/x", "Not a directory"), ("folder", "")):
+        error = fake.run(*args, tmp_path / name, expect=2).stderr
+        assert name in error and said in error
+    assert not [s for s in fake.api.seen if s[0] != "GET"]
+
+
+def test_what_is_no_file_in_a_folder_is_left_out(real, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    os.mkfifo(data / "pipe")
+    assert "there are no files" in real.run("dataset", "push", "mixed", data, expect=2).stderr
+    (data / "empty").write_text("")
+    done = real.run("dataset", "push", "mixed", data, "-o", "json")
+    assert "pipe is no regular file: left out" in done.stderr and json.loads(done.stdout)["files"] == 1
+
+
+def test_a_missing_token_file_is_named(fake, tmp_path):
+    del fake.env["TIDEMILL_TOKEN"]
+    fake.env["TIDEMILL_TOKEN_FILE"] = str(tmp_path / "gone")
+    assert "TIDEMILL_TOKEN_FILE" in fake.run("run", "list", expect=2).stderr
+
+
 def test_plain_http_goes_to_this_host_only(tmp_path):
     cli = Cli(tmp_path, TIDEMILL_TOKEN=TOKEN)
     assert "plain HTTP to another host" in cli.run("auth", "status", "--server", "http://192.0.2.1:1", expect=2).stderr
@@ -305,7 +337,6 @@ def test_push_append_and_download(real, tmp_path):
     digests = {f["path"]: f["digest"] for f in real.json("dataset", "files", "rides", "2")["items"]}
     assert digests["late.csv"] == hashlib.sha256(b"x\n2\n").hexdigest()
     assert "would both be called" in real.run("dataset", "push", "rides", data / "a.csv", data, expect=2).stderr
-    real.run("dataset", "push", "rides", tmp_path / "missing", expect=3)
     real.run("dataset", "delete", "rides", "--yes")
     real.run("dataset", "show", "rides", expect=3)
 
