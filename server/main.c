@@ -90,13 +90,20 @@ static void usage(FILE *out)
 
 static void page_reply(struct http_req *q)
 {
-	static const char *const not_pages[] = { "/api/", "/metrics", "/livez", "/readyz", NULL };
+	/* The routes of web/src/app.tsx. */
+	static const char *const pages[] = { "/projects/{project}", "/projects/{project}/runs",
+		"/runs/{run}", "/projects/{project}/datasets",
+		"/projects/{project}/datasets/{dataset}", "/projects/{project}/models",
+		"/projects/{project}/models/{model}", "/projects/{project}/monitors",
+		"/projects/{project}/monitors/{monitor}",
+		"/projects/{project}/decisions/{decision}", "/decisions/{decision}", "/workers",
+		NULL };
 	const struct app *app = q->app;
 	struct err e;
 
 	(void)err_set(&e, ERR_NOT_FOUND, "no such endpoint");
 	if (!flow_refuse(q, &e))
-		static_files_reply(app->ui, not_pages, q);
+		static_files_reply(app->ui, pages, q);
 }
 
 static bool host_ok(void *arg, struct str host)

@@ -38,12 +38,51 @@ void static_files_free(struct static_files *f)
 	mem_free(f);
 }
 
-static bool may_be_page(const char *const *not_pages, struct str path)
+/* A segment in braces stands for any; a slash at the end says nothing. */
+static bool is_like(struct str path, const char *pattern)
 {
-	for (; not_pages != NULL && *not_pages != NULL; not_pages++)
-		if (str_starts(path, str_c(*not_pages)))
+	struct str want = str_c(pattern), a, b;
+
+	if (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	for (;;) {
+		bool more = str_next(&want, '/', &a);
+		if (more != str_next(&path, '/', &b))
 			return false;
-	return !str_starts(path, STR("/assets/"));
+		if (!more)
+			return true;
+		bool any = a.n != 0 && a.p[0] == '{' && b.n != 0;
+		if (!any && !str_eq(a, b))
+			return false;
+	}
+}
+
+static bool is_page(const char *const *pages, struct str path)
+{
+	for (; *pages != NULL; pages++)
+		if (is_like(path, *pages))
+			return true;
+	return false;
+}
+
+/* The file or page of the path; NULL with *e for a path that has none. */
+static const struct static_asset *find(
+	const struct static_files *f, const char *const *pages, struct http_req *q, struct err *e)
+{
+	const struct static_asset *a;
+	bool page = is_page(pages, q->decoded_path);
+
+	(void)err_set(e, ERR_NOT_FOUND, "There is nothing at this address");
+	if (page)
+		http_reply_header(q, "Vary", STR("Accept"));
+	else if (!str_is(q->decoded_path, "/"))
+		return map_get(f->by_path, q->decoded_path);
+	if (page && str_find(http_header(q, "accept"), STR("text/html")) < 0)
+		return NULL;
+	a = map_get(f->by_path, STR("/index.html"));
+	if (a == NULL)
+		(void)err_set(e, ERR_NOT_FOUND, "This server was built without its dashboard");
+	return a;
 }
 
 static void page_headers(struct http_req *q)
@@ -56,17 +95,13 @@ static void page_headers(struct http_req *q)
 		http_reply_header(q, "Strict-Transport-Security", STR("max-age=31536000"));
 }
 
-void static_files_reply(
-	const struct static_files *f, const char *const *not_pages, struct http_req *q)
+void static_files_reply(const struct static_files *f, const char *const *pages, struct http_req *q)
 {
-	const struct static_asset *a = map_get(f->by_path, q->decoded_path);
-	struct str etag;
 	struct err e;
+	const struct static_asset *a = find(f, pages, q, &e);
+	struct str etag;
 
-	if (a == NULL && may_be_page(not_pages, q->decoded_path))
-		a = map_get(f->by_path, STR("/index.html"));
 	if (a == NULL) {
-		err_set(&e, ERR_NOT_FOUND, "There is nothing at this address");
 		http_reply_err(q, &e);
 		return;
 	}

@@ -1,7 +1,8 @@
 /*
  * Files that are compiled in: the dashboard. /assets/ holds files whose names carry a hash of their
- * content (cached for ever); every other path that no file has is given index.html, since the
- * dashboard finds its way by itself. HTML carries the Content-Security-Policy and its companions.
+ * content (cached for ever). Paths of pages are given index.html, since the dashboard finds its way
+ * by itself; everything else is what it says or 404. HTML carries the Content-Security-Policy and
+ * its companions.
  */
 #ifndef LIB_HTTP_STATIC_H
 #define LIB_HTTP_STATIC_H
@@ -19,9 +20,9 @@ struct static_files;
 struct static_files *static_files_new(const struct static_asset *assets, size_t n)
 	__attribute__((returns_nonnull));
 void static_files_free(struct static_files *f); /* NULL is fine */
-/* Answers a GET or HEAD. Paths below one of the prefixes ("/api/", …; ends with NULL) are never
- * given index.html, but 404. */
-void static_files_reply(
-	const struct static_files *f, const char *const *not_pages, struct http_req *q);
+/* Answers a GET or HEAD. `pages` are the dashboard's own paths, as "/runs/{run}"; ends with NULL.
+ * They are given index.html when the client takes HTML (so a program that asks for JSON at a wrong
+ * address is told so), "/" always. */
+void static_files_reply(const struct static_files *f, const char *const *pages, struct http_req *q);
 
 #endif

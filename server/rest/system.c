@@ -64,6 +64,7 @@ static void readyz_get(struct call *c)
 const struct binding server_bindings[] = {
 	{ "server.version", version_get },
 	{ "server.openapi", openapi_get },
+	{ "server.contract", openapi_get },
 	{ "server.schema", schema_get },
 	{ "server.livez", livez_get },
 	{ "server.readyz", readyz_get },

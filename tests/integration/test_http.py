@@ -333,8 +333,21 @@ def test_http_1_0(server):
 
 
 def test_static_files(server):
-    page = server.get("/some/page/of/the/dashboard")
-    assert page.body.startswith(b"<!doctype html>")
+    def get(path, *headers):
+        with server.connect() as s:
+            s.sendall(request("GET", path, *headers))
+            return Reader(s).next()
+
+    browser = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+    page = get("/page/of/part", browser)
+    assert page.status == 200 and page.body.startswith(b"<!doctype html>") and page.headers["vary"] == "Accept"
+    for path in ("/", "/index.html"):
+        assert get(path).body == page.body
+    assert get("/page/of/part/", browser).body == page.body
+    for path in ("/page/of/part", "/page/of", "/page//part", "/page/of/part/more", "/pages/of/part", "/openapi.json", "/assets/"):
+        for headers in (["Accept: application/json"], ["Accept: */*"], [], [browser] if path != "/page/of/part" else []):
+            refused = get(path, *headers)
+            assert refused.status == 404 and refused.headers["content-type"] == "application/problem+json", path
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert page.headers["cache-control"] == "no-cache"
     with server.connect() as s:

@@ -370,9 +370,9 @@ static bool host_ok(void *arg, struct str host)
 
 static void fallback(struct http_req *q)
 {
-	static const char *const not_pages[] = { "/api/", NULL };
+	static const char *const pages[] = { "/page/{name}/part", NULL };
 
-	static_files_reply(app.files, not_pages, q);
+	static_files_reply(app.files, pages, q);
 }
 
 static const char private_mark[] = "private";
