@@ -103,6 +103,15 @@ static void add_size(const struct cli *c, struct buf *out, const struct jsn *v)
 		buf_addf(out, "%lld", (long long)n);
 }
 
+/* What stands before the time of day. */
+static struct str date_of(struct str time)
+{
+	struct str date = STR_NONE;
+
+	(void)str_next(&time, 'T', &date);
+	return date;
+}
+
 void view_cell(const struct cli *c, enum column_kind kind, const struct jsn *v, struct buf *out)
 {
 	struct str s = jsn_get_str(v);
@@ -113,7 +122,7 @@ void view_cell(const struct cli *c, enum column_kind kind, const struct jsn *v, 
 	case COLUMN_TIME: /* without the fraction */
 		add_plain(out, s.n > 19 && c->tty ? str_slice(s, 0, 19) : s);
 		break;
-	case COLUMN_DATE: add_plain(out, str_slice(s, 0, 10)); break;
+	case COLUMN_DATE: add_plain(out, date_of(s)); break;
 	case COLUMN_SIZE: add_size(c, out, v); break;
 	case COLUMN_PAIRS: add_pairs(c, out, v); break;
 	case COLUMN_REAL:

@@ -113,7 +113,8 @@ bool clock_parse_date(struct str s, int64_t *ret_us)
 {
 	int year, month, day;
 
-	if (s.n != 10 || s.p[4] != '-' || s.p[7] != '-' || !two(s, 0, 4, 1, 9999, &year) ||
+	if (s.n != 10 || s.p[4] != '-' || s.p[7] != '-' ||
+		!two(s, 0, 4, CLOCK_YEAR_MIN, CLOCK_YEAR_MAX, &year) ||
 		!two(s, 5, 2, 1, 12, &month) || !two(s, 8, 2, 1, month_length(year, month), &day))
 		return false;
 	*ret_us = clock_days((struct clock_date){ year, month, day }) * CLOCK_DAY;
@@ -161,6 +162,8 @@ bool clock_parse(struct str s, int64_t *ret_us)
 		if (!parse_tail(str_slice(s, 19, s.n), &us))
 			return false;
 	}
+	if (!clock_in_years(us))
+		return false;
 	*ret_us = us;
 	return true;
 }

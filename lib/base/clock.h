@@ -12,6 +12,16 @@
 #define CLOCK_HOUR   (60 * CLOCK_MINUTE)
 #define CLOCK_DAY    (24 * CLOCK_HOUR)
 
+/* The years of all dates that are read, computed with or stored, so that a date always has four
+ * digits for its year: from CLOCK_MIN (0001-01-01) until before CLOCK_END (10000-01-01). */
+enum { CLOCK_YEAR_MIN = 1, CLOCK_YEAR_MAX = 9999 };
+#define CLOCK_MIN (INT64_C(-719162) * CLOCK_DAY)
+#define CLOCK_END (INT64_C(2932897) * CLOCK_DAY)
+static inline bool clock_in_years(int64_t us)
+{
+	return us >= CLOCK_MIN && us < CLOCK_END;
+}
+
 struct clock {
 	int64_t (*now)(void *arg); /* wall time */
 	int64_t (*elapsed)(void *arg); /* monotonic, from an arbitrary start */
@@ -22,11 +32,13 @@ extern const struct clock clock_real;
 int64_t clock_now(const struct clock *c);
 int64_t clock_elapsed(const struct clock *c);
 
-/* "2026-11-30T02:57:58.123456Z" (fraction left out when zero); RFC 3339. Returns out. */
+/* "2026-11-30T02:57:58.123456Z" (fraction left out when zero); RFC 3339. Returns out. What lies
+ * outside the years above is printed all the same, with more digits. */
 enum { CLOCK_TEXT_MAX = 40 };
 const char *clock_format(char out[CLOCK_TEXT_MAX], int64_t us);
 const char *clock_format_date(char out[CLOCK_TEXT_MAX], int64_t us); /* "2026-11-30", in UTC */
-/* RFC 3339 with any offset; a bare date ("2001-01-31") is its midnight in UTC. */
+/* RFC 3339 with any offset; a bare date ("2001-01-31") is its midnight in UTC. False as well when
+ * the offset leads out of the years. */
 bool clock_parse(struct str s, int64_t *ret_us);
 bool clock_parse_date(struct str s, int64_t *ret_us); /* a bare date only */
 
@@ -46,7 +58,8 @@ struct clock_span {
 };
 /* "30m", "14d", "1q", "3y", "1d12h" (largest unit first is not required); no sign. */
 bool clock_parse_span(struct str s, struct clock_span *ret);
-/* us + sign * span, in UTC; a day that the target month lacks becomes its last day. */
+/* us + sign * span, in UTC; a day that the target month lacks becomes its last day. The sum may lie
+ * outside the years. */
 int64_t clock_add(int64_t us, struct clock_span span, int sign);
 
 #endif

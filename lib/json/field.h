@@ -103,6 +103,7 @@ enum {
 	FIELD_MAP_MAX = 64,
 	FIELD_RAW_MAX = 65536,
 	FIELD_KEY_MAX = 255,
+	FIELD_SPAN_YEARS = 1000, /* also of rows with a limit of their own: what no date can take */
 	FIELD_DEPTH_MAX = 32, /* limits of any text */
 	FIELD_NODES_MAX = 50000,
 	FIELD_ROWS_MAX = 256, /* of a table */

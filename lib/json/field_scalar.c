@@ -6,7 +6,8 @@
 
 /* Scalars: their JSON type, their text form, their bounds. Messages say what the value must be. */
 
-#define MONTH_US (30 * CLOCK_DAY)
+#define MONTH_US    (30 * CLOCK_DAY)
+#define SPAN_MAX_US (FIELD_SPAN_YEARS * 12 * MONTH_US)
 
 static int fail(struct field_reader *r, const char *what)
 {
@@ -270,8 +271,8 @@ static int read_span(struct field_reader *r, const struct field *f, const struct
 	if (v->s.n > 64 || !clock_parse_span(v->s, &parsed))
 		return fail(r, wanted);
 	if (__builtin_mul_overflow(parsed.months, MONTH_US, &us) ||
-		__builtin_add_overflow(us, parsed.us, &us))
-		return fail(r, "a shorter duration");
+		__builtin_add_overflow(us, parsed.us, &us) || us > SPAN_MAX_US)
+		return fail(r, "a duration of at most 1000y");
 	if (check_quiet(r, f, us, "a longer duration", "a shorter duration") < 0)
 		return -1;
 	if (field_copy(r, v->s, &span->text) < 0)

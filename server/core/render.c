@@ -8,8 +8,6 @@
  * Look-ups must therefore answer the same twice.
  */
 
-enum { YEAR_MIN = 1, YEAR_MAX = 9999 };
-
 /* One piece of a text. */
 struct piece {
 	struct str literal; /* when name.n is 0 */
@@ -116,20 +114,21 @@ static int fail_unknown(const struct render_scope *s, const struct piece *p, str
 static int shift(const struct piece *p, struct render_value *v, struct err *e)
 {
 	struct str name = names_shown(p->name);
-	int64_t year = YEAR_MAX + 1;
+	bool fits = false;
 
 	if (p->sign != 0 && v->kind == RENDER_DATE && p->span.us % CLOCK_DAY != 0)
 		return err_field(e, "", "'%.*s' is a day; only whole days can be %s it",
 			STR_ARG(name), p->sign > 0 ? "added to" : "taken from");
 	/* Spans that no date can take are not even tried: their sum need not fit. */
-	if (p->span.months <= 12 * YEAR_MAX && p->span.us <= INT64_C(366) * YEAR_MAX * CLOCK_DAY) {
+	if (p->span.months <= 12 * CLOCK_YEAR_MAX &&
+		p->span.us <= INT64_C(366) * CLOCK_YEAR_MAX * CLOCK_DAY) {
 		if (p->sign != 0)
 			v->us = clock_add(v->us, p->span, p->sign);
-		/* Down to the day, before 1970 too. */
-		year = clock_date((v->us - (v->us < 0 ? CLOCK_DAY - 1 : 0)) / CLOCK_DAY).year;
+		fits = clock_in_years(v->us);
 	}
-	if (year < YEAR_MIN || year > YEAR_MAX)
-		return err_field(e, "", "'%.*s' leads out of the years 1 to 9999", STR_ARG(name));
+	if (!fits)
+		return err_field(e, "", "'%.*s' leads out of the years %d to %d", STR_ARG(name),
+			CLOCK_YEAR_MIN, CLOCK_YEAR_MAX);
 	return 0;
 }
 

@@ -1,12 +1,11 @@
 #include "server/store/log_text.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
-
-#define TIME_MAX INT64_C(253402300799999999) /* the end of the year 9999 */
 
 static int64_t time_of(const struct frame *f)
 {
-	return f->time_us > (uint64_t)TIME_MAX ? TIME_MAX : (int64_t)f->time_us;
+	return f->time_us >= (uint64_t)CLOCK_END ? CLOCK_END - 1 : (int64_t)f->time_us;
 }
 
 /* The next frame of checked frames; false at their end. */

@@ -230,6 +230,25 @@ void test_clock__text_forms(void **state)
 	assert_false(clock_parse(STR("2026-11-30T25:00:00Z"), &us));
 }
 
+void test_clock__years_have_four_digits(void **state)
+{
+	static const char *const out[] = { "0000-12-31", "10000-01-01", "9999-12-31T23:59:59-00:01",
+		"0001-01-01T00:00:00+00:01", "10000-01-01T00:00:00Z" };
+	char text[CLOCK_TEXT_MAX];
+	int64_t us;
+
+	(void)state;
+	assert_true(clock_parse(STR("0001-01-01T00:00:00Z"), &us));
+	assert_int_equal(us, CLOCK_MIN);
+	assert_true(clock_parse(STR("9999-12-31T23:59:59.999999Z"), &us));
+	assert_int_equal(us, CLOCK_END - 1);
+	assert_string_equal(clock_format(text, us), "9999-12-31T23:59:59.999999Z");
+	assert_true(clock_in_years(CLOCK_MIN) && clock_in_years(CLOCK_END - 1));
+	assert_false(clock_in_years(CLOCK_MIN - 1) || clock_in_years(CLOCK_END));
+	for (size_t i = 0; i < sizeof out / sizeof out[0]; i++)
+		assert_false(clock_parse(str_c(out[i]), &us));
+}
+
 void test_clock__spans_are_calendar_spans(void **state)
 {
 	struct clock_span span;

@@ -241,6 +241,7 @@ void test_field__bounds_are_exact(void **state)
 	refuse("\"z\":-1", "/z", "a size");
 	accept("\"span\":\"3mo\"");
 	refuse("\"span\":\"91d\"", "/span", "shorter");
+	refuse("\"span\":\"1001y\"", "/span", "at most 1000y");
 	accept("\"parts\":[{\"x\":1},{\"x\":1}]");
 	refuse("\"parts\":[{\"x\":1},{\"x\":1},{\"x\":1}]", "/parts", "at most 2 items");
 	refuse("\"parts\":[{\"x\":1},{\"x\":0}]", "/parts/1/x", "between 1 and 9");
