@@ -2,6 +2,9 @@
 
 #include "lib/base/mem.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 enum state { CELL_START, PLAIN, QUOTED, QUOTE_IN_QUOTED, AFTER_CR };
 
 void csv_init(struct csv *c)
@@ -19,15 +22,34 @@ void csv_done(struct csv *c)
 	c->cells = NULL;
 }
 
+int csv_fault_at(struct err *e, const char *file, int at, uint64_t line, struct str column,
+	const char *fmt, ...)
+{
+	char text[sizeof e->msg + 4], segment[sizeof e->field];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	(void)err_set_at(e, file, at, ERR_INVALID, "%s", text);
+	if (column.n != 0) {
+		(void)str_print(segment, sizeof segment, "%.*s", STR_ARG(column));
+		err_field_prefix(e, segment);
+	}
+	(void)str_print(segment, sizeof segment, "%llu", (unsigned long long)line);
+	err_field_prefix(e, segment);
+	return -1;
+}
+
 static int fail(const struct csv *c, struct err *e, const char *what)
 {
-	return err_set(e, ERR_INVALID, "line %llu: %s", (unsigned long long)c->line, what);
+	return csv_fault(e, c->line, "line %llu: %s", (unsigned long long)c->line, what);
 }
 
 static int end_cell(struct csv *c, struct err *e)
 {
 	if (c->n == CSV_CELLS_MAX)
-		return err_set(e, ERR_INVALID, "line %llu has more than %d cells",
+		return csv_fault(e, c->row_line, "line %llu has more than %d cells",
 			(unsigned long long)c->row_line, CSV_CELLS_MAX);
 	if (c->n == c->room) {
 		c->room = c->room == 0 ? 64 : 2 * c->room;
@@ -47,10 +69,10 @@ static int end_row(struct csv *c, csv_row_cb *fn, void *arg, struct err *e)
 	if (end_cell(c, e) < 0)
 		return -1;
 	if (buf_failed(&c->text))
-		return err_set(e, ERR_INVALID, "line %llu is longer than %d bytes",
+		return csv_fault(e, c->row_line, "line %llu is longer than %d bytes",
 			(unsigned long long)c->row_line, CSV_ROW_MAX);
 	if (!str_utf8_valid(buf_str(&c->text)))
-		return err_set(e, ERR_INVALID, "line %llu is not valid UTF-8",
+		return csv_fault(e, c->row_line, "line %llu is not valid UTF-8",
 			(unsigned long long)c->row_line);
 	for (size_t i = 0; i < c->n; i++) {
 		c->cells[i] = (struct str){ c->text.p != NULL ? c->text.p + from : "",
@@ -176,7 +198,7 @@ int csv_add(struct csv *c, struct str bytes, csv_row_cb *fn, void *arg, struct e
 				return -1;
 		}
 		if (buf_failed(&c->text))
-			return err_set(e, ERR_INVALID, "line %llu is longer than %d bytes",
+			return csv_fault(e, c->row_line, "line %llu is longer than %d bytes",
 				(unsigned long long)c->row_line, CSV_ROW_MAX);
 		bytes = str_slice(bytes, n, bytes.n);
 	}
@@ -186,7 +208,7 @@ int csv_add(struct csv *c, struct str bytes, csv_row_cb *fn, void *arg, struct e
 int csv_end(struct csv *c, csv_row_cb *fn, void *arg, struct err *e)
 {
 	if (c->state == QUOTED)
-		return err_set(e, ERR_INVALID, "line %llu: a quote is not closed",
+		return csv_fault(e, c->row_line, "line %llu: a quote is not closed",
 			(unsigned long long)c->row_line);
 	if (c->mark > 0 && c->mark < 3)
 		return fail(c, e, "not valid UTF-8");

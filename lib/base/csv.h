@@ -3,8 +3,8 @@
  * within quotes, which may hold commas and line breaks), lines ended by LF or CRLF, an optional
  * UTF-8 byte order mark. Empty lines are skipped. Every row must be valid UTF-8 without NUL.
  *
- * Errors are ERR_INVALID and name the line. Memory is bounded by the limits below, which the reader
- * grows into.
+ * Errors are ERR_INVALID and name the line, also as their pointer ("/3"). Memory is bounded by the
+ * limits below, which the reader grows into.
  */
 #ifndef LIB_BASE_CSV_H
 #define LIB_BASE_CSV_H
@@ -20,6 +20,14 @@ struct csv_row {
 };
 /* -1 with *e stops the reading. */
 typedef int csv_row_cb(void *arg, const struct csv_row *row, struct err *e);
+
+/* ERR_INVALID at a line, which the pointer names; the message is to say it as well. Returns -1. */
+#define csv_fault(e, line, ...) csv_fault_at((e), __FILE__, __LINE__, (line), STR_NONE, __VA_ARGS__)
+/* The same for a column of it: "/3/price". */
+#define csv_fault_in(e, line, column, ...)                                                         \
+	csv_fault_at((e), __FILE__, __LINE__, (line), (column), __VA_ARGS__)
+int csv_fault_at(struct err *e, const char *file, int at, uint64_t line, struct str column,
+	const char *fmt, ...) PRINTF_LIKE(6, 7);
 
 struct csv { /* private */
 	struct buf text; /* cells of the row so far, one after another */

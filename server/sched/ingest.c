@@ -181,7 +181,7 @@ static int read_monitor(struct ingest *g, const struct db_rows *r, struct err *e
 	if (monitor_spec_read(column(g, r, "spec"), g->arena, &g->monitor, e) < 0)
 		return -1;
 	if (g->spec.labels && g->monitor.columns.label.n == 0)
-		return err_set(e, ERR_INVALID, "the monitor names no column of labels");
+		return err_set(e, ERR_CONFLICT, "the monitor names no column of labels");
 	g->has_champion = !db_is_null(r, 0, db_col(r, "model_version_id"));
 	g->want = (struct reference_want){ .monitor_id = g->monitor_id,
 		.model_version_id = column(g, r, "model_version_id"),
@@ -234,8 +234,9 @@ static void ingest_on_reference(void *arg, const struct reference_made *made, co
 
 static int bad_id(struct ingest *g, uint64_t line, struct err *e)
 {
-	return err_set(e, ERR_INVALID, "line %llu, column %.*s: must be 1 to %d bytes",
-		(unsigned long long)line, STR_ARG(g->monitor.columns.id), ID_BYTES_MAX);
+	return csv_fault_in(e, line, g->monitor.columns.id,
+		"line %llu, column %.*s: must be 1 to %d bytes", (unsigned long long)line,
+		STR_ARG(g->monitor.columns.id), ID_BYTES_MAX);
 }
 
 static struct staged_row *next_row(struct ingest *g)
@@ -319,8 +320,8 @@ static int ingest_on_row(void *arg, const struct str *cells, uint64_t line, stru
 	if (take_cells(g, cells, line, row, e) < 0)
 		return -1;
 	if (buf_failed(&g->bytes))
-		return err_set(e, ERR_INVALID, "line %llu: the rows are too large",
-			(unsigned long long)line);
+		return csv_fault(
+			e, line, "line %llu: the rows are too large", (unsigned long long)line);
 	g->n++;
 	return 0;
 }
@@ -495,7 +496,7 @@ static void explain(const struct db_rows *rows, struct err *e)
 		(void)err_set(e, ERR_CONFLICT,
 			"the monitor has been changed meanwhile; send the rows again");
 	else if (rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM003") == 0)
-		(void)err_set(e, ERR_INVALID, "the batch was used before for other rows");
+		(void)err_field(e, "/batch", "the batch was used before for other rows");
 }
 
 static void ingest_on_committed(void *arg, const struct db_rows *rows, const struct err *e)

@@ -78,7 +78,7 @@ static int shown(struct str s)
 
 int records_bad(struct err *e, uint64_t line, struct str column, const char *must, struct str cell)
 {
-	return err_set(e, ERR_INVALID, "line %llu, column %.*s: must be %s, not \"%.*s\"",
+	return csv_fault_in(e, line, column, "line %llu, column %.*s: must be %s, not \"%.*s\"",
 		(unsigned long long)line, shown(column), column.p, must, shown(cell),
 		cell.p != NULL ? cell.p : "");
 }
@@ -125,7 +125,7 @@ static int take_header(struct records *r, const struct csv_row *row, struct err 
 		r->place[i] = (size_t)(cell - r->cells) + 1;
 		for (size_t k = 0; k < i; k++)
 			if (r->place[k] == r->place[i])
-				return err_set(e, ERR_INVALID,
+				return csv_fault_in(e, row->line, row->cells[i],
 					"line %llu: the header has the column %.*s twice",
 					(unsigned long long)row->line, shown(row->cells[i]),
 					row->cells[i].p);
@@ -135,7 +135,7 @@ static int take_header(struct records *r, const struct csv_row *row, struct err 
 		for (size_t k = 0; k < row->n; k++)
 			found |= r->place[k] == i + 1;
 		if (!found)
-			return err_set(e, ERR_INVALID,
+			return csv_fault_in(e, row->line, r->columns[i].name,
 				"line %llu: the header lacks the column %.*s",
 				(unsigned long long)row->line, shown(r->columns[i].name),
 				r->columns[i].name.p);
@@ -150,7 +150,7 @@ static int on_csv_row(void *arg, const struct csv_row *row, struct err *e)
 	if (!r->has_header)
 		return take_header(r, row, e);
 	if (row->n != r->header_n)
-		return err_set(e, ERR_INVALID, "line %llu has %zu cells, the header has %zu",
+		return csv_fault(e, row->line, "line %llu has %zu cells, the header has %zu",
 			(unsigned long long)row->line, row->n, r->header_n);
 	for (size_t i = 0; i < r->n; i++)
 		r->cells[i] = STR_NONE;
@@ -177,7 +177,7 @@ static int cell_of(struct records *r, const struct jsn *v, size_t i, struct err 
 		break;
 	case JSN_LIST:
 	case JSN_OBJ:
-		return err_set(e, ERR_INVALID,
+		return csv_fault_in(e, r->lines, r->columns[i].name,
 			"line %llu, column %.*s: must be a number, a string, a boolean or null",
 			(unsigned long long)r->lines, shown(r->columns[i].name),
 			r->columns[i].name.p);
@@ -191,7 +191,7 @@ static int take_object(struct records *r, const struct jsn *root, struct err *e)
 {
 	buf_clear(&r->text);
 	if (buf_room(&r->text, (r->n + 1) * NUM_DOUBLE_MAX) == NULL)
-		return err_set(e, ERR_INVALID, "too many columns");
+		return csv_fault(e, r->lines, "too many columns");
 	for (size_t i = 0; i < r->n; i++)
 		r->cells[i] = STR_NONE;
 	for (size_t k = 0; k < jsn_count(root); k++) {
@@ -202,7 +202,8 @@ static int take_object(struct records *r, const struct jsn *root, struct err *e)
 	}
 	for (size_t i = 0; i < r->n; i++)
 		if (r->columns[i].required && r->cells[i].p == NULL)
-			return err_set(e, ERR_INVALID, "line %llu: the column %.*s is missing",
+			return csv_fault_in(e, r->lines, r->columns[i].name,
+				"line %llu: the column %.*s is missing",
 				(unsigned long long)r->lines, shown(r->columns[i].name),
 				r->columns[i].name.p);
 	return r->fn(r->arg, r->cells, r->lines, e);
@@ -219,10 +220,10 @@ static int take_line(struct records *r, struct str line, struct err *e)
 	if (line.n == 0)
 		return 0;
 	if (jsn_parse(line, &doc, &bad) < 0)
-		return err_set(
-			e, ERR_INVALID, "line %llu: %.200s", (unsigned long long)r->lines, bad.msg);
+		return csv_fault(
+			e, r->lines, "line %llu: %.200s", (unsigned long long)r->lines, bad.msg);
 	int rc = jsn_type(jsn_root(doc)) != JSN_OBJ
-			 ? err_set(e, ERR_INVALID, "line %llu: must be a JSON object",
+			 ? csv_fault(e, r->lines, "line %llu: must be a JSON object",
 				   (unsigned long long)r->lines)
 			 : take_object(r, jsn_root(doc), e);
 	jsn_doc_free(doc);
@@ -236,7 +237,7 @@ static int add_lines(struct records *r, struct str bytes, struct err *e)
 		size_t n = at < 0 ? bytes.n : (size_t)at;
 		buf_add(&r->line, str_slice(bytes, 0, n));
 		if (buf_failed(&r->line))
-			return err_set(e, ERR_INVALID, "line %llu is longer than %d bytes",
+			return csv_fault(e, r->lines + 1, "line %llu is longer than %d bytes",
 				(unsigned long long)r->lines + 1, CSV_ROW_MAX);
 		if (at < 0)
 			return 0;
@@ -260,5 +261,5 @@ int records_end(struct records *r, struct err *e)
 		return r->line.n == 0 ? 0 : take_line(r, buf_str(&r->line), e);
 	if (csv_end(&r->csv, on_csv_row, r, e) < 0)
 		return -1;
-	return r->has_header ? 0 : err_set(e, ERR_INVALID, "line 1: there is no header row");
+	return r->has_header ? 0 : csv_fault(e, 1, "line 1: there is no header row");
 }

@@ -4,7 +4,8 @@
  * passed over. An empty cell and a JSON null are missing; numbers and booleans of JSON come as
  * text.
  *
- * Errors are ERR_INVALID and name line and column. Memory is bounded by the limits of
+ * Errors are ERR_INVALID and name line and column, in words and by their pointer ("/3/price"), as
+ * far as there is one. Memory is bounded by the limits of
  * lib/base/csv.h.
  */
 #ifndef SERVER_SCHED_RECORDS_H

@@ -110,8 +110,11 @@ static void make_run(void *arg)
 	struct buf b;
 
 	m->err.code = ERR_OK;
-	if (reference_build(&m->source, m->arena, &m->built, &m->err) < 0)
+	if (reference_build(&m->source, m->arena, &m->built, &m->err) < 0) {
+		if (m->err.code == ERR_INVALID) /* the rows that are sent are not to blame */
+			m->err.code = ERR_CONFLICT;
 		return;
+	}
 	buf_init(&b, REFERENCE_BYTES_MAX);
 	reference_encode(&m->built, &b);
 	if (buf_failed(&b))

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from harness import ROOT, quote
+from harness import ROOT, quote, until
 from stack import Wire, pipeline
 from world import World, tables
 
@@ -351,6 +351,57 @@ def test_pipeline_files(server, world):
     assert n > 50
     assert tables(server) == before, "something was written"
     assert not wrong, f"{len(wrong)} of {n}:\n" + "\n".join(wrong[:15])
+
+
+# ---- rows -------------------------------------------------------------------------------------------------------------
+
+ROW = {"row_id": "new", "date": "2001-01-07", "x": "1.5", "y": "1", "y_pred": "2"}
+LABEL = {"row_id": "r6-0", "date": "2001-01-06", "y": "1"}
+BAD_CELLS = {"row_id": ["", "a" * 256], "date": ["", "yesterday", "2001-02-30", "10000-01-01", "9999-12-31T23:59:59-01:00", "1" * 400],
+             "x": ["warm", "1e999", "é" * 300], "y": ["warm", "inf"], "y_pred": ["", "warm", "inf", "-Infinity"]}
+BAD_LINES = ["a,b", '"', 'x"y', "a\x00b", "\udcff\udcfe", "," * 5000, "x" * (5 << 20)]
+BAD_JSON_LINES = ["{", "[]", "1", '{"row_id": "\x00"}', '{"row_id": "\udcff"}', '{"row_id": 1, "row_id": 2}', '{"x": {}}', "[" * 5000,
+                  '{"row_id": ' + '"y"' * 2 + "}", '{"x": "' + "x" * (5 << 20) + '"}']
+
+
+def rows_sent_wrongly(row):
+    """(what, media type, body, pointer): one line of good rows is wrong."""
+    good = [{**row, "row_id": row["row_id"] + str(i)} for i in range(2)]
+    head, names = ",".join(row), list(row)
+    csv = [",".join(r.values()) for r in good]
+    ndjson = [json.dumps(r) for r in good]
+    for name in names:
+        for bad in BAD_CELLS[name]:
+            if bad == "" and name not in ("row_id", "date" if "y_pred" in row else "y", "y_pred"):
+                continue
+            changed = {**row, name: bad}
+            yield f"{name}={bad[:20]}", "text/csv", [head, *csv, ",".join(changed.values())], f"/4/{name}"
+            yield f"{name}={bad[:20]}", "application/x-ndjson", [*ndjson, json.dumps(changed)], f"/3/{name}"
+        for bad in ([], {}):
+            yield f"{name}={bad}", "application/x-ndjson", [*ndjson, json.dumps({**row, name: bad})], f"/3/{name}"
+        if name not in ("x", "y" if "y_pred" in row else "date"):
+            rest = [n for n in names if n != name]
+            yield f"no {name}", "text/csv", [",".join(rest), ",".join(row[n] for n in rest)], f"/1/{name}"
+            yield f"no {name}", "application/x-ndjson", [*ndjson, json.dumps({n: row[n] for n in rest})], f"/3/{name}"
+        yield f"{name} twice", "text/csv", [f"{head},{name}", *csv], f"/1/{name}"
+    for bad in BAD_LINES:
+        yield bad[:20], "text/csv", [head, *csv, bad], "/4"
+    for bad in BAD_JSON_LINES:
+        yield bad[:20], "application/x-ndjson", [*ndjson, bad], "/3"
+
+
+@pytest.mark.parametrize("op,row", [("observations", ROW), ("labels", LABEL)])
+def test_rows(server, world, op, row):
+    before, wrong = tables(server), []
+    for what, kind, lines, place in rows_sent_wrongly(row):
+        reply = world.api.post(f"{world.base}/monitors/m/{op}", "\n".join(lines).encode("utf-8", "surrogateescape"),
+                               headers={"Content-Type": kind})
+        if reply.status != 422 or reply.headers.get_content_type() != "application/problem+json":
+            wrong.append(f"{what} as {kind}: {reply}"[:400])
+        elif not (reply.json().get("errors", [{}])[0].get("pointer", "") + "/").startswith(place + "/"):
+            wrong.append(f"{what} as {kind}, not {place}: {reply}"[:400])
+    until(lambda: tables(server) == before, 20, message="something was written")  # the stage is emptied after the answer
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:12])
 
 
 # ---- addresses --------------------------------------------------------------------------------------------------------

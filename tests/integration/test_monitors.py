@@ -173,7 +173,7 @@ def test_a_batch_is_taken_once(api, trained):
     first = send(api, "batch", rows, batch="b1")
     assert send(api, "batch", rows, batch="b1") == {**first, "replayed": True}
     other = send(api, "batch", [*rows, *rows_of("2021-01-01", 1, first=9)], batch="b1", expect=422)
-    assert "batch was used before" in other["detail"]
+    assert "batch was used before" in other["detail"] and other["errors"][0]["pointer"] == "/batch"
     r = api.post(f"{BASE}/monitors/batch/observations", "\n".join(rows).encode(),
                  headers={**CSV, "Idempotency-Key": "b1"}, expect=200).json()
     assert r["replayed"] is True
@@ -181,25 +181,26 @@ def test_a_batch_is_taken_once(api, trained):
 
 
 BAD_ROWS = [
-    (["id,t,p", "1,2021-01-01"], "line 2 has 2 cells"),
-    (["id,p", "1,2"], "the header lacks the column t"),
-    (["id,t,p", "1,yesterday,2"], "line 2, column t"),
-    (["id,t,p", "1,2021-01-01,2", "2,2021-01-01,x"], "line 3, column p"),
-    (["id,t,p", ",2021-01-01,2"], "line 2, column id"),
-    (["id,t,p", "1,2021-01-01,"], "line 2, column p"),
-    (["id,t,p,temp", "1,2021-01-01,1,warm"], "line 2, column temp"),
-    (["id,t,p", '1,2021-01-01,"2'], "line 2: a quote is not closed"),
-    ([""], "no header"),
+    (["id,t,p", "1,2021-01-01"], "/2", "line 2 has 2 cells"),
+    (["id,p", "1,2"], "/1/t", "the header lacks the column t"),
+    (["id,t,p", "1,yesterday,2"], "/2/t", "line 2, column t"),
+    (["id,t,p", "1,2021-01-01,2", "2,2021-01-01,x"], "/3/p", "line 3, column p"),
+    (["id,t,p", ",2021-01-01,2"], "/2/id", "line 2, column id"),
+    (["id,t,p", "1,2021-01-01,"], "/2/p", "line 2, column p"),
+    (["id,t,p,temp", "1,2021-01-01,1,warm"], "/2/temp", "line 2, column temp"),
+    (["id,t,p", '1,2021-01-01,"2'], "/2", "line 2: a quote is not closed"),
+    ([""], "/1", "no header"),
 ]
 
 
-@pytest.mark.parametrize("rows,message", BAD_ROWS)
-def test_bad_rows_are_refused_whole(server, api, trained, rows, message):
+@pytest.mark.parametrize("rows,pointer,message", BAD_ROWS)
+def test_bad_rows_are_refused_whole(server, api, trained, rows, pointer, message):
     put(api, "bad-rows")
     good = rows_of("2021-01-01", 9000) if rows[0] == "id,t,p" and len(rows) == 3 else []
     lines = [rows[0], *(",".join(r.split(",")[:3]) for r in good), *rows[1:]]
     r = send(api, "bad-rows", lines, expect=422)
     assert message.replace("line 3", f"line {3 + len(good)}") in r["detail"], r
+    assert r["errors"][0]["pointer"] == pointer.replace("/3", f"/{3 + len(good)}"), r
     assert windows(api, "bad-rows") == {}
     until(lambda: server.sql("SELECT count(*) FROM observation_stage") == ["0"])
 

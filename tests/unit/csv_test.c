@@ -60,6 +60,7 @@ static void expect_fault(struct str text, const char *message)
 		assert_int_equal(read_cut(text, cut, &out, &e), -1);
 		assert_int_equal(e.code, ERR_INVALID);
 		assert_non_null(strstr(e.msg, message));
+		assert_string_equal(e.field, ((char[]){ '/', message[5], '\0' })); /* "line 2" */
 	}
 	buf_done(&out);
 }

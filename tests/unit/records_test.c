@@ -52,7 +52,8 @@ static void expect(enum records_format format, struct str text, const char *rows
 	buf_done(&out);
 }
 
-static void expect_fault(enum records_format format, struct str text, const char *message)
+static void expect_fault(
+	enum records_format format, struct str text, const char *pointer, const char *message)
 {
 	struct buf out;
 	struct err e = { 0 };
@@ -61,6 +62,7 @@ static void expect_fault(enum records_format format, struct str text, const char
 	for (size_t cut = 0; cut <= text.n; cut++) {
 		assert_int_equal(read_cut(format, text, cut, &out, &e), -1);
 		assert_int_equal(e.code, ERR_INVALID);
+		assert_string_equal(e.field, pointer);
 		if (strstr(e.msg, message) == NULL)
 			fail_msg("\"%s\" lacks \"%s\"", e.msg, message);
 	}
@@ -72,11 +74,13 @@ void test_records__csv(void **state)
 	(void)state;
 	expect(RECORDS_CSV, STR(",temp,id\n9,1.5,a\n,,b\n"), "2:[a][1.5][-] 3:[b][-][-] ");
 	expect(RECORDS_CSV, STR("id\n"), "");
-	expect_fault(RECORDS_CSV, STR("temp\n1\n"), "line 1: the header lacks the column id");
 	expect_fault(
-		RECORDS_CSV, STR("id,temp,id\n"), "line 1: the header has the column id twice");
-	expect_fault(RECORDS_CSV, STR("id,temp\na\n"), "line 2 has 1 cells, the header has 2");
-	expect_fault(RECORDS_CSV, STR("\n\n"), "there is no header");
+		RECORDS_CSV, STR("temp\n1\n"), "/1/id", "line 1: the header lacks the column id");
+	expect_fault(RECORDS_CSV, STR("id,temp,id\n"), "/1/id",
+		"line 1: the header has the column id twice");
+	expect_fault(
+		RECORDS_CSV, STR("id,temp\na\n"), "/2", "line 2 has 1 cells, the header has 2");
+	expect_fault(RECORDS_CSV, STR("\n\n"), "/1", "there is no header");
 }
 
 void test_records__ndjson(void **state)
@@ -86,12 +90,12 @@ void test_records__ndjson(void **state)
 		STR("{\"temp\":1.5,\"id\":\"a\",\"more\":[1]}\r\n\n{\"id\":7,\"temp\":null}\n"
 		    "{\"id\":true,\"temp\":\"\"}"),
 		"1:[a][1.5][-] 3:[7][-][-] 4:[true][-][-] ");
-	expect_fault(RECORDS_NDJSON, STR("{\"id\":1}\n{\"temp\":1}\n"),
+	expect_fault(RECORDS_NDJSON, STR("{\"id\":1}\n{\"temp\":1}\n"), "/2/id",
 		"line 2: the column id is missing");
-	expect_fault(RECORDS_NDJSON, STR("{\"id\":[]}\n"), "line 1, column id: must be");
-	expect_fault(RECORDS_NDJSON, STR("[]\n"), "line 1: must be a JSON object");
-	expect_fault(RECORDS_NDJSON, STR("{\"id\":1}\n{\"id\"\n"), "line 2: ");
-	expect_fault(RECORDS_NDJSON, STR("{\"id\":1,\"id\":2}\n"), "line 1: ");
+	expect_fault(RECORDS_NDJSON, STR("{\"id\":[]}\n"), "/1/id", "line 1, column id: must be");
+	expect_fault(RECORDS_NDJSON, STR("[]\n"), "/1", "line 1: must be a JSON object");
+	expect_fault(RECORDS_NDJSON, STR("{\"id\":1}\n{\"id\"\n"), "/2", "line 2: ");
+	expect_fault(RECORDS_NDJSON, STR("{\"id\":1,\"id\":2}\n"), "/1", "line 1: ");
 }
 
 void test_records__numbers(void **state)
