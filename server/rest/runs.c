@@ -149,17 +149,24 @@ static void wait_on_event(void *arg, const struct event *ev, struct str project_
 		wait_answer(w);
 }
 
-static void wait_on_row(struct call *c, const struct db_rows *rows)
+/* Ends the wait before it answers, also when the look has failed: listener and timer must not
+ * outlive the request. */
+static void wait_on_row(void *arg, const struct db_rows *rows, const struct err *e)
 {
+	struct call *c = arg;
 	struct wait *w = c->state;
-	struct str state =
-		rows[0].n != 0 ? db_str(&rows[0], 0, db_col(&rows[0], "state")) : STR("failed");
 
-	if (!w->over && !str_is(state, "succeeded") && !str_is(state, "failed") &&
-		!str_is(state, "cancelled"))
-		return; /* the listener or the timer answers */
 	if (w->over)
 		return;
+	if (e->code != ERR_OK) {
+		wait_end(w);
+		call_fail(c, e);
+		return;
+	}
+	struct str state =
+		rows[0].n != 0 ? db_str(&rows[0], 0, db_col(&rows[0], "state")) : STR("failed");
+	if (!str_is(state, "succeeded") && !str_is(state, "failed") && !str_is(state, "cancelled"))
+		return; /* the listener or the timer answers */
 	wait_end(w);
 	run_on_row(c, rows);
 }
@@ -178,7 +185,7 @@ static void run_wait(struct call *c, int64_t us)
 	http_on_close(c->req, wait_on_left, w);
 	struct db_unit *u = call_unit(c);
 	run_store_get(u, c->object_id);
-	call_send(c, u, DB_READ, wait_on_row);
+	db_send(u, DB_READ, wait_on_row, c);
 }
 
 static void run_get(struct call *c)
