@@ -162,7 +162,7 @@ const struct field step_spec_fields[] = {
 		.max = 100,
 		.doc = "Steps that must have succeeded; their outputs are in "
 		       "TIDEMILL_INPUT_<STEP>" },
-	{ "run", FIELD_RAW, Q, AT(run), .max = 65536,
+	{ "run", FIELD_RAW, Q, AT(run), .max = RUN_MAX,
 		.schema =
 			"{\"oneOf\":[{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
 			"\"minItems\":1,\"maxItems\":256},{\"type\":\"string\",\"minLength\":1}]}",

@@ -8,7 +8,7 @@
 #include "api/page.h"
 #include "lib/json/field.h"
 
-enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256, WORD_MAX = 65536 };
+enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256, WORD_MAX = 65536, RUN_MAX = 65536 };
 
 struct metadata {
 	struct str name;

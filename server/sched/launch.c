@@ -22,7 +22,8 @@
 #include "server/store/launch_store.h"
 #include "server/store/run_store.h"
 
-enum { SPEC_BYTES_MAX = 4 << 20, LAUNCH_BYTES = 8192, BATCH_ARENA = 64 << 20 };
+/* A file's text and what spec_render() lets it become, as JSON with every default. */
+enum { SPEC_BYTES_MAX = 16 << 20, LAUNCH_BYTES = 8192, BATCH_ARENA = 64 << 20 };
 
 struct flow {
 	struct app *app;
@@ -266,15 +267,20 @@ static void launch_on_refs(void *arg, const struct db_rows *rows, const struct e
 
 /* ---- writing ---- */
 
-static struct str encode(struct flow *f, const struct field *t, const void *in)
+static int encode(struct flow *f, const struct field *t, const void *in, struct str *ret)
 {
 	struct buf b;
+	int rc = 0;
 
 	buf_init(&b, SPEC_BYTES_MAX);
 	field_encode(t, in, &b);
-	struct str out = arena_str(f->arena, buf_str(&b));
+	if (buf_failed(&b))
+		rc = err_set(&f->err, ERR_TOO_LARGE,
+			"the pipeline has more than %d bytes, filled in", SPEC_BYTES_MAX);
+	else
+		*ret = arena_str(f->arena, buf_str(&b));
 	buf_done(&b);
-	return out;
+	return rc;
 }
 
 static struct str names_json(struct flow *f, const struct list *names)
@@ -292,7 +298,7 @@ static struct str names_json(struct flow *f, const struct list *names)
 	return out;
 }
 
-static void make_steps(struct flow *f)
+static int make_steps(struct flow *f)
 {
 	const struct list *steps = &f->file.spec.steps;
 	char id[ID_MAX], hex[ID_HEX + 1];
@@ -304,12 +310,14 @@ static void make_steps(struct flow *f)
 			.id = arena_str(f->arena, str_c(id_new(id, "st", f->app->clock))),
 			.name = s->name,
 			.needs = names_json(f, &s->needs),
-			.spec = encode(f, step_spec_fields, s),
 			.tracking_run = arena_str(f->arena, str_c(id_hex(hex))),
 			.state = STR("waiting"),
 			.position = (int64_t)i,
 		};
+		if (encode(f, step_spec_fields, s, &f->steps[i].spec) < 0)
+			return -1;
 	}
+	return 0;
 }
 
 /* What can be queued at once is queued in the same commit; a run that its group may hold back is
@@ -350,9 +358,8 @@ static void launch_write(struct flow *f)
 		return;
 	}
 	f->inputs_json = spec_inputs_json(&f->file.spec, &f->scope, f->arena);
-	f->spec_json = encode(f, pipeline_spec_fields, &f->file.spec);
-	make_steps(f);
-	if (make_plan(f) < 0) {
+	if (encode(f, pipeline_spec_fields, &f->file.spec, &f->spec_json) < 0 ||
+		make_steps(f) < 0 || make_plan(f) < 0) {
 		launch_fail(f);
 		return;
 	}

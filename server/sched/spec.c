@@ -9,6 +9,10 @@
 
 enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
 
+/* Of commands and variables once they are filled in: a short file may name a long input many times,
+ * and a default variable stands in every step. A step's are what a kernel hands to a program. */
+enum { STEP_BYTES_MAX = SPEC_ARGV_BYTES_MAX, PIPELINE_BYTES_MAX = 4 << 20 };
+
 /* ---- reading ---- */
 
 static struct str or_empty(struct str s)
@@ -360,6 +364,26 @@ int spec_render_text(struct str text, const struct spec_scope *scope, struct are
 	return render_text(text, &rs, STRINGS_MAX, a, ret, NULL, e);
 }
 
+/* Bytes that are left for what is filled in. */
+struct room {
+	size_t step, pipeline;
+};
+
+static int take_room(struct room *room, size_t n, struct err *e)
+{
+	if (n > room->step)
+		return err_field(e, "", "command and variables have at most %d bytes, filled in",
+			STEP_BYTES_MAX);
+	if (n > room->pipeline)
+		return err_field(e, "",
+			"the steps' commands and variables have at most %d bytes together, filled "
+			"in",
+			PIPELINE_BYTES_MAX);
+	room->step -= n;
+	room->pipeline -= n;
+	return 0;
+}
+
 /* What a worker takes as a word of a command, or as a variable's value. */
 static int check_word(struct str word, struct err *e)
 {
@@ -370,43 +394,48 @@ static int check_word(struct str word, struct err *e)
 	return 0;
 }
 
-/* `run` stays JSON: a list of rendered words. */
-static int render_run(
-	struct step_spec *s, const struct spec_scope *scope, struct arena *a, struct err *e)
+/* `run` stays JSON, and no longer than the file may have it: it is read again by the same table. */
+static int render_run(struct step_spec *s, const struct spec_scope *scope, struct room *room,
+	struct arena *a, struct err *e)
 {
 	struct list argv;
 	struct buf b;
 
 	if (spec_argv(s->run, a, &argv, e) < 0)
 		return -1;
-	buf_init(&b, TEXT_MAX);
+	buf_init(&b, RUN_MAX);
 	struct jsn_out w = jsn_out(&b);
 	jsn_list_begin(&w);
 	int rc = 0;
-	for (size_t i = 0; i < argv.n && rc == 0; i++) {
+	for (size_t i = 0; i < argv.n && rc == 0 && !buf_failed(&b); i++) {
 		struct str word;
 		rc = spec_render_text(*list_at(&argv, struct str, i), scope, a, &word, e);
 		if (rc == 0)
 			rc = check_word(word, e);
+		if (rc == 0)
+			rc = take_room(room, word.n, e);
 		if (rc == 0)
 			jsn_str(&w, word);
 		else
 			err_field_prefix(e, "run");
 	}
 	jsn_list_end(&w);
+	if (rc == 0 && buf_failed(&b))
+		rc = err_field(e, "/run", "has more than %d bytes as JSON, filled in", RUN_MAX);
 	if (rc == 0)
 		s->run = arena_str(a, buf_str(&b));
 	buf_done(&b);
 	return rc;
 }
 
-static int render_env(
-	struct step_spec *s, const struct spec_scope *scope, struct arena *a, struct err *e)
+static int render_env(struct step_spec *s, const struct spec_scope *scope, struct room *room,
+	struct arena *a, struct err *e)
 {
 	for (size_t i = 0; i < s->env.n; i++) {
 		struct field_pair *p = list_at(&s->env, struct field_pair, i);
 		if (spec_render_text(p->value, scope, a, &p->value, e) < 0 ||
-			check_word(p->value, e) < 0) {
+			check_word(p->value, e) < 0 ||
+			take_room(room, p->key.n + p->value.n, e) < 0) {
 			err_field_prefix(e, "env");
 			return -1;
 		}
@@ -431,10 +460,14 @@ static int render_training(
 int spec_render(
 	struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a, struct err *e)
 {
+	struct room room = { .pipeline = PIPELINE_BYTES_MAX };
+
 	for (size_t i = 0; i < spec->steps.n; i++) {
 		struct step_spec *s = list_at(&spec->steps, struct step_spec, i);
 		char name[64];
-		if (render_run(s, scope, a, e) == 0 && render_env(s, scope, a, e) == 0)
+		room.step = STEP_BYTES_MAX;
+		if (render_run(s, scope, &room, a, e) == 0 &&
+			render_env(s, scope, &room, a, e) == 0)
 			continue;
 		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
 		err_field_prefix(e, name);

@@ -165,6 +165,21 @@ def test_words_that_no_worker_takes_are_refused_at_once(admin, project):
         assert any("/" + field in e["pointer"] or "/w" in e["pointer"] for e in p["errors"]), p
 
 
+@pytest.mark.parametrize("count, words, variables, where, limit", [
+    (1, 17, 0, "run", "65536"), (1, 0, 64, "env", "1048576"), (5, 0, 15, "env", "4194304"), (2, 2, 0, "run", "65536")])
+def test_what_grows_when_it_is_filled_in_is_bounded(admin, project, count, words, variables, where, limit):
+    """A few bytes that name a long input many times; a step that waits is checked as one that may start."""
+    big = "${inputs.w}" * 15
+    env = json.dumps({f"V{k}": big for k in range(variables)})
+    steps = {f"s{i}": step(project, run=json.dumps(["echo"] + [big] * words * (i == count - 1)), env=env,
+                           **({"needs": f"[s{i - 1}]"} if i else {})) for i in range(count)}
+    source = pipeline(steps, spec='  inputs: {w: {type: string, default: "%s"}}\n' % ("x" * 4000))
+    p = admin.post(f"/api/v1/projects/{project}/runs", {"source": source}, expect=422).json()
+    [error] = p["errors"]
+    assert error["pointer"] == f"/spec/steps/s{count - 1}/{where}" and limit in error["detail"], p
+    assert admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"] == []
+
+
 def test_a_script_of_several_lines_reaches_the_worker_whole(admin, project, hand):
     script = "set -e\n" + "echo a line of some length, to make it long\n" * 400 + "\techo ok\n"
     submit(admin, project, pipeline({"a": step(project, run=json.dumps(script))}))
@@ -425,6 +440,17 @@ def test_wait_answers_at_the_end_or_in_time(admin, project, hand):
     hand.finish(a)
     waiter.join(10)
     assert got["state"] == "succeeded"
+
+
+def test_a_wait_whose_look_fails_leaves_nothing_behind(server, admin, project):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    server.sql("ALTER TABLE model RENAME TO model_away")
+    try:
+        admin.get(f"/api/v1/runs/{run['id']}?wait=9s", expect=500)
+    finally:
+        server.sql("ALTER TABLE model_away RENAME TO model")
+    # While this one waits, whatever the first one had set would go off.
+    assert admin.get(f"/api/v1/runs/{run['id']}?wait=1s", expect=200).json()["state"] == "running"
 
 
 @pytest.mark.parametrize("change, pointer", [
