@@ -134,7 +134,8 @@ int command_bootstrap(const struct settings *conf, bool recover, struct err *e)
 			"there is an administrator already; use --recover to make another way in");
 	if (rc == 0)
 		rc = print_token(&l, CREDENTIAL_BOOTSTRAP,
-			recover ? STR("recover") : STR("bootstrap"), STR_NONE, e);
+			recover ? STR("recover") : STR("bootstrap"),
+			recover ? STR("{\"recover\":true}") : STR_NONE, e);
 	local_close(&l);
 	return rc;
 }

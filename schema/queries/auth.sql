@@ -63,9 +63,9 @@ DELETE FROM idempotency WHERE created_at < now() - interval '48 hours';
 SELECT count(*) AS n FROM principal WHERE admin AND disabled_at IS NULL;
 
 -- name: token_insert :exec
--- params: id text, kind text, mac bytea, name text, principal_id text, project text, role text, worker_id text, attempt_id text, epoch bigint, data jsonb, created_by text, expires_at timestamptz
+-- params: id text, kind text, mac bytea, name text, principal_id text, project_id text, role text, worker_id text, attempt_id text, epoch bigint, data jsonb, created_by text, expires_at timestamptz
 INSERT INTO token (id, kind, mac, name, principal_id, project_id, role, worker_id, attempt_id, epoch, data, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, (SELECT id FROM project WHERE name = $6), $7, $8, $9, $10, $11, $12, $13);
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- One use: the row is marked by whoever is first.
 -- name: token_use :one
@@ -122,13 +122,12 @@ WITH gone AS (UPDATE principal SET disabled_at = coalesce(disabled_at, now()) WH
 told AS (INSERT INTO event (type, subject, actor) SELECT 'principal.disabled', id, $2 FROM gone)
 SELECT id FROM gone;
 
--- Which of these callers may still read in their projects; macs are of sessions, null for tokens.
+-- Which of these callers may still read in their projects, by the rules that let them in; macs are of sessions, null for
+-- tokens.
 -- name: auth_still :many
 -- params: token_ids text[], project_ids text[], macs bytea[]
 SELECT i.ord::bigint AS ord FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS i(token_id, project_id, mac, ord)
 JOIN token t ON t.id = i.token_id AND t.revoked_at IS NULL AND t.expires_at > now()
 JOIN principal p ON p.id = t.principal_id AND p.disabled_at IS NULL
-WHERE (t.project_id IS NULL OR t.project_id = i.project_id)
-	AND (p.admin AND t.project_id IS NULL AND t.role IS NULL
-		OR EXISTS (SELECT FROM member m WHERE m.project_id = i.project_id AND m.principal_id = p.id))
+WHERE (t.project_id IS NULL OR t.project_id = i.project_id) AND project_role(p.id, i.project_id) IS NOT NULL
 	AND (i.mac IS NULL OR EXISTS (SELECT FROM session s WHERE s.mac = i.mac AND s.expires_at > now()));

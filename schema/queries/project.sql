@@ -2,10 +2,6 @@
 -- params: id text, name text, description text, retention jsonb, created_by text
 INSERT INTO project (id, name, description, retention, created_by) VALUES ($1, $2, $3, $4, $5);
 
--- name: project_owner_insert :exec
--- params: project_id text, principal_id text
-INSERT INTO member (project_id, principal_id, role) VALUES ($1, $2, 'owner') ON CONFLICT DO NOTHING;
-
 -- name: project_experiment_insert :exec
 -- params: project_id text
 INSERT INTO experiment (project_id, name, artifact_location)

@@ -88,8 +88,9 @@ static void refuse(const struct check *c, const char *why)
 	c->cb(c->arg, NULL, &e);
 }
 
-/* Tail of every lookup: the entry is right or the token is refused, in the same words. */
-static void finish(struct check *c, const struct entry *en)
+/* Tail of every lookup: the entry is right or the token is refused, in the same words. Returns
+ * which; the request may have been answered by then. */
+static bool finish(struct check *c, const struct entry *en)
 {
 	static const struct err ok = { .code = ERR_OK };
 	bool right = !c->has_token || credential_verify(c->auth->app->pepper, &c->token,
@@ -99,11 +100,12 @@ static void finish(struct check *c, const struct entry *en)
 	if (en == NULL || !right || !en->alive ||
 		en->who.expires_at <= clock_now(c->auth->app->clock)) {
 		refuse(c, "the token is not known, has ended, or was revoked");
-		return;
+		return false;
 	}
 	struct caller who = en->who;
 	who.session = !c->has_token;
 	c->cb(c->arg, &who, &ok);
+	return true;
 }
 
 static int role_of(struct str role)
@@ -175,12 +177,16 @@ static void check_on_token(void *arg, const struct db_rows *rows, const struct e
 		return;
 	}
 	if (rows[0].n == 0) {
-		finish(c, NULL);
+		(void)finish(c, NULL);
 		return;
 	}
 	struct entry *en = entry_new(c->auth, &rows[0]);
 	remember(c->auth, en);
-	finish(c, en);
+	if (!finish(c, en))
+		return; /* whoever only knows the id has not used the token */
+	struct db_unit *u = db_unit(c->auth->app->db, NULL);
+	auth_store_used(u, c->token_id, str_c(c->peer));
+	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
 }
 
 static void look_up_token(struct check *c)
@@ -188,15 +194,12 @@ static void look_up_token(struct check *c)
 	struct entry *en = map_get(c->auth->cache, c->token_id);
 
 	if (en != NULL && en->until > loop_now(c->auth->app->loop)) {
-		finish(c, en);
+		(void)finish(c, en);
 		return;
 	}
 	struct db_unit *u = db_unit(c->auth->app->db, c->arena);
 	auth_store_token(u, c->token_id);
 	db_send(u, DB_READ, check_on_token, c);
-	u = db_unit(c->auth->app->db, NULL);
-	auth_store_used(u, c->token_id, str_c(c->peer));
-	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
 }
 
 static void check_on_session(void *arg, const struct db_rows *rows, const struct err *e)

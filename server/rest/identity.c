@@ -1,10 +1,11 @@
 /* Bootstrap, sessions, tokens and principals. A secret is in the answer to its creation only. */
+#include "lib/json/json_read.h"
 #include "server/rest/handlers.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 #include "server/store/event_store.h"
 
-enum { SESSION_HOURS = 24 };
+enum { SESSION_HOURS = 24, BOOTSTRAP_DAYS = 90, NAME_TAIL = 8 };
 
 static void reply_list(struct call *c, const struct db_rows *rows)
 {
@@ -63,8 +64,9 @@ static void token_on_inserted(struct call *c, const struct db_rows *rows)
 	token_reply(c);
 }
 
-static void token_insert(struct call *c, const struct credential_new *in, struct str principal_id)
+static void token_insert(struct call *c, struct str principal_id, struct str project_id)
 {
+	const struct credential_new *in = c->in;
 	struct credential_row row = credential_mint(
 		c->app->pepper, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
@@ -77,7 +79,7 @@ static void token_insert(struct call *c, const struct credential_new *in, struct
 					.mac = row.mac,
 					.name = in->name,
 					.principal_id = principal_id,
-					.project = in->project,
+					.project_id = project_id,
 					.created_by = call_actor(c),
 					.role = in->has_role ? role_names[in->role] : NULL,
 					.expires_at = clock_add(clock_now(c->app->clock),
@@ -86,8 +88,18 @@ static void token_insert(struct call *c, const struct credential_new *in, struct
 	call_create(c, u, row.id, token_on_inserted, token_replay);
 }
 
-/* A token may do no more than its maker's: same project or narrower, same role or lower, not
- * longer. */
+static bool ci_has_project(struct call *c)
+{
+	const struct credential_new *in = c->in;
+
+	if (in->kind != 1 || in->project.n != 0)
+		return true;
+	call_invalid(c, "/project", "a ci token needs a project");
+	return false;
+}
+
+/* A token may do no more than its maker's: same project or narrower, same role or lower; a ci token
+ * makes none that outlives it. */
 static bool token_allowed(struct call *c, struct credential_new *in)
 {
 	const struct caller *who = &c->who;
@@ -113,11 +125,7 @@ static bool token_allowed(struct call *c, struct credential_new *in)
 		call_invalid(c, "/expires_in", "a ci token cannot make one that outlives it");
 		return false;
 	}
-	if (in->kind == 1 && in->project.n == 0) {
-		call_invalid(c, "/project", "a ci token needs a project");
-		return false;
-	}
-	return true;
+	return ci_has_project(c);
 }
 
 static void token_on_project(struct call *c, const struct db_rows *rows)
@@ -125,7 +133,7 @@ static void token_on_project(struct call *c, const struct db_rows *rows)
 	if (rows[0].n == 0 || call_role(c, db_str(&rows[0], 0, 0), db_str(&rows[0], 0, 2)) < 0)
 		call_invalid(c, "/project", "there is no such project");
 	else
-		token_insert(c, c->in, c->who.principal_id);
+		token_insert(c, c->who.principal_id, arena_str(c->arena, db_str(&rows[0], 0, 0)));
 }
 
 static void token_create(struct call *c)
@@ -135,7 +143,7 @@ static void token_create(struct call *c)
 	if (!token_allowed(c, in))
 		return;
 	if (in->project.n == 0) {
-		token_insert(c, in, c->who.principal_id);
+		token_insert(c, c->who.principal_id, STR_NONE);
 		return;
 	}
 	struct db_unit *u = call_unit(c);
@@ -170,33 +178,48 @@ static void token_revoke(struct call *c)
 	call_send(c, u, DB_WRITE, token_revoke_on_row);
 }
 
-/* ---- bootstrap: one use, only while there is no administrator ---- */
+/* ---- bootstrap: one use, only while there is no administrator, or to recover ---- */
+
+/* Made by `bootstrap --recover`: another administrator beside those that are. */
+static bool is_recovery(const struct caller *who)
+{
+	struct jsn_doc *doc;
+	struct err e;
+
+	if (jsn_parse(who->data, &doc, &e) < 0)
+		return false;
+	bool yes = jsn_get_bool(jsn_get(jsn_root(doc), "recover"), false);
+	jsn_doc_free(doc);
+	return yes;
+}
 
 static void bootstrap_on_used(struct call *c, const struct db_rows *rows)
 {
-	if (rows[0].n == 0 || db_int(&rows[1], 0, 0) > 0) {
+	bool recovery = is_recovery(&c->who);
+
+	if (rows[0].n == 0 || (db_int(&rows[1], 0, 0) > 0 && !recovery)) {
 		call_not_found(c, "bootstrap");
 		return;
 	}
-	struct str id = call_id(c, "usr");
+	struct str id = call_id(c, "usr"), name = STR("admin");
 	struct db_unit *u = call_unit(c);
-	struct credential_new in = { .name = STR("bootstrap"),
-		.expires_in = { .span = { .us = 90 * CLOCK_DAY } } };
 
+	if (recovery)
+		name = arena_printf(c->arena, "admin-%s", id.p + id.n - NAME_TAIL);
 	auth_forget(c->app->auth, c->who.token_id);
-	auth_store_principal_add(u, id, STR("admin"), true);
+	auth_store_principal_add(u, id, name, true);
 	struct credential_row row = credential_mint(c->app->pepper, CREDENTIAL_PAT, c->arena);
 	struct minted *m = arena_new_of(c->arena, struct minted);
 	m->text = row.text;
 	c->state = m;
 	c->object_id = row.id;
-	auth_store_token_add(u,
-		&(struct token_row){ .id = row.id,
-			.kind = row.kind,
-			.mac = row.mac,
-			.name = in.name,
-			.principal_id = id,
-			.expires_at = clock_add(clock_now(c->app->clock), in.expires_in.span, 1) });
+	auth_store_token_add(
+		u, &(struct token_row){ .id = row.id,
+			   .kind = row.kind,
+			   .mac = row.mac,
+			   .name = STR("bootstrap"),
+			   .principal_id = id,
+			   .expires_at = clock_now(c->app->clock) + BOOTSTRAP_DAYS * CLOCK_DAY });
 	add_event(c, u, "principal.created", id);
 	call_send(c, u, DB_WRITE, token_on_inserted);
 }
@@ -342,21 +365,31 @@ static void principal_list(struct call *c)
 	call_send(c, u, DB_READ, reply_list);
 }
 
-static void principal_token_on_row(struct call *c, const struct db_rows *rows)
+static void principal_token_on_rows(struct call *c, const struct db_rows *rows)
 {
+	const struct credential_new *in = c->in;
+
 	if (rows[0].n == 0)
 		call_not_found(c, "principal");
+	else if (in->project.n != 0 && rows[1].n == 0)
+		call_invalid(c, "/project", "there is no such project");
 	else
-		token_insert(
-			c, c->in, arena_str(c->arena, db_str(&rows[0], 0, db_col(&rows[0], "id"))));
+		token_insert(c, arena_str(c->arena, db_str(&rows[0], 0, db_col(&rows[0], "id"))),
+			in->project.n != 0 ? arena_str(c->arena, db_str(&rows[1], 0, 0))
+					   : STR_NONE);
 }
 
 static void principal_token(struct call *c)
 {
-	struct db_unit *u = call_unit(c);
+	const struct credential_new *in = c->in;
 
+	if (!ci_has_project(c))
+		return;
+	struct db_unit *u = call_unit(c);
 	auth_store_principal_get(u, call_param(c, "principal"));
-	call_send(c, u, DB_READ, principal_token_on_row);
+	if (in->project.n != 0)
+		auth_store_access_project(u, c->who.principal_id, in->project);
+	call_send(c, u, DB_READ, principal_token_on_rows);
 }
 
 static void principal_disable_on_row(struct call *c, const struct db_rows *rows)

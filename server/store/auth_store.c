@@ -66,7 +66,7 @@ void auth_store_token_add(struct db_unit *u, const struct token_row *t)
 	struct str data = t->data.n != 0 ? t->data : STR("{}");
 
 	db_stmt(u, SQL_TOKEN_INSERT, DB_TEXT(t->id), DB_TEXT(t->kind), DB_BYTES(t->mac),
-		DB_TEXT(t->name), optional(t->principal_id), optional(t->project),
+		DB_TEXT(t->name), optional(t->principal_id), optional(t->project_id),
 		DB_TEXTZ(t->role), optional(t->worker_id), optional(t->attempt_id),
 		db_opt(t->epoch != 0, DB_INT(t->epoch)), DB_JSON(data), optional(t->created_by),
 		DB_TIME(t->expires_at));

@@ -23,7 +23,7 @@ void auth_store_idempotency_get(struct db_unit *u, struct str principal_id, stru
 void auth_store_expire(struct db_unit *u); /* old keys and sessions */
 
 struct token_row {
-	struct str id, kind, mac, name, principal_id, project, worker_id, attempt_id, data,
+	struct str id, kind, mac, name, principal_id, project_id, worker_id, attempt_id, data,
 		created_by;
 	const char *role; /* NULL: none of its own */
 	int64_t epoch, expires_at;

@@ -1,0 +1,86 @@
+"""Tokens and administrators: what a token opens is what was asked for, or there is none."""
+import http.client
+import zlib
+
+import pytest
+
+from harness import Server, until
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture(scope="module")
+def bob(api, project):
+    api.post("/api/v1/principals", {"name": "bob"}, expect=201)
+    api.put(f"/api/v1/projects/{project}/members/bob", {"role": "operator"}, expect=200)
+    return "/api/v1/principals/bob/tokens"
+
+
+def self_of(server, token):
+    return server.client(token).get("/api/v1/auth/self", expect=200).json()
+
+
+def test_a_token_for_somebody_is_limited_as_asked(server, api, project, bob):
+    token = api.post(bob, {"name": "narrow", "project": project}, expect=201).json()["token"]
+    assert self_of(server, token)["project"] == project
+    ci = api.post(bob, {"name": "ci", "kind": "ci", "project": project}, expect=201).json()["token"]
+    assert self_of(server, ci)["project"] == project
+
+
+@pytest.mark.parametrize("body", [{"project": "no-such"}, {"kind": "ci"}, {"kind": "ci", "project": "no-such"}])
+@pytest.mark.parametrize("path", ["/api/v1/principals/bob/tokens", "/api/v1/tokens"])
+def test_a_limit_that_cannot_be_makes_no_token(server, api, bob, path, body):
+    before = server.sql("SELECT count(*) FROM token")
+    p = api.post(path, {"name": "x", **body}, expect=422).json()
+    assert p["errors"][0]["pointer"] == "/project"
+    assert server.sql("SELECT count(*) FROM token") == before
+
+
+def test_knowing_the_id_of_a_token_is_not_using_it(server, api, project, bob):
+    token = api.post(bob, {"name": "used"}, expect=201).json()["token"]
+    head, kind, ident, _ = token.split("_")
+    body = f"{head}_{kind}_{ident}_" + "x" * 43
+    crc, check = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        crc, digit = divmod(crc, 62)
+        check = DIGITS[digit] + check
+    used = f"SELECT last_used_at IS NOT NULL FROM token WHERE id = '{ident}'"
+    server.client(body + check).get("/api/v1/auth/self", expect=401)
+    # A write of the same lane that comes after: what the refused request had sent would be there, too.
+    other = api.post(bob, {"name": "later"}, expect=201).json()["token"]
+    self_of(server, other)
+    until(lambda: server.sql(f"SELECT last_used_at IS NOT NULL FROM token WHERE id = '{other.split('_')[2]}'") == ["t"])
+    assert server.sql(used) == ["f"]
+
+
+def follow(server, project, token):
+    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    conn.request("GET", f"/api/v1/projects/{project}/events", headers={"Authorization": f"Bearer {token}"})
+    stream = conn.getresponse()
+    assert stream.status == 200 and stream.readline() == b"retry: 2000\n"
+    return stream
+
+
+def test_a_limited_token_of_an_administrator_may_follow(server, api, project):
+    kept = api.post("/api/v1/tokens", {"name": "kept", "project": project}, expect=201).json()
+    revoked = api.post("/api/v1/tokens", {"name": "revoked", "project": project}, expect=201).json()
+    stream, cut = follow(server, project, kept["token"]), follow(server, project, revoked["token"])
+    api.delete(f"/api/v1/tokens/{revoked['id']}", expect=204)
+    while cut.readline():
+        pass  # its end says that all who follow have been looked at
+    api.post(f"/api/v1/projects/{project}/datasets", {"name": "followed"}, expect=201)
+    line = stream.readline()
+    while line and not line.startswith(b"event: dataset.created"):
+        line = stream.readline()
+    assert line, "the stream was cut"
+    stream.close()
+
+
+def test_recovery_makes_another_administrator_once(postgres):
+    with Server(postgres) as server:
+        first = server.admin().get("/api/v1/auth/self", expect=200).json()
+        token = server.command("bootstrap", "--recover").split()[-1]
+        pat = server.client(token).post("/api/v1/auth/bootstrap", expect=201).json()["token"]
+        second = self_of(server, pat)
+        assert second["admin"] is True and second["name"].startswith("admin-") and second["principal"] != first["principal"]
+        assert server.client(token).post("/api/v1/auth/bootstrap").status in (401, 404)
