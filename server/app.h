@@ -16,6 +16,7 @@ struct app {
 	struct static_files *ui;
 	struct pepper *pepper; /* store/credential.h */
 	struct auth *auth; /* rest/auth.h: token cache */
+	struct grants *grants; /* rest/grants.h: cache of roles */
 	struct blobs *blobs; /* blob/blob.h */
 	struct metric_group *points; /* store/metric_group.h */
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */

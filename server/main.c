@@ -17,8 +17,10 @@
 #include "server/command.h"
 #include "server/mlflow/handlers.h"
 #include "server/rest/access.h"
+#include "server/rest/auth.h"
 #include "server/rest/events.h"
 #include "server/rest/flow_error.h"
+#include "server/rest/grants.h"
 #include "server/rest/handlers.h"
 #include "server/rest/logs.h"
 #include "server/rest/metrics.h"
@@ -254,7 +256,6 @@ static int server_open(struct server *s, struct err *e)
 	app->pepper = pepper_open(app->conf.data_dir.p, e);
 	if (app->pepper == NULL)
 		return -1;
-	app->auth = auth_new(app);
 	(void)id_new(app->instance, "srv", app->clock);
 	app->loop = loop_new();
 	app->started_at = clock_now(app->clock);
@@ -284,6 +285,8 @@ static int server_open(struct server *s, struct err *e)
 		return -1;
 	s->gc = blob_gc_new(app);
 	app->hub = hub_new(app);
+	app->auth = auth_new(app);
+	app->grants = grants_new(app);
 	app->access = access_new(app);
 	app->streams = streams_new(app);
 	app->logs = logs_new(app);
@@ -325,6 +328,8 @@ static void server_close(struct server *s)
 	app->windows = NULL;
 	launcher_free(app->launcher);
 	reporter_free(app->reporter);
+	grants_stop(app->grants);
+	auth_stop(app->auth);
 	hub_free(app->hub);
 	app->hub = NULL;
 	if (app->loop != NULL) {
@@ -345,6 +350,7 @@ static void server_close(struct server *s)
 	rest_free(s->rest);
 	metrics_free(app->metrics);
 	static_files_free(app->ui);
+	grants_free(app->grants);
 	auth_free(app->auth);
 	pepper_free(app->pepper);
 }

@@ -20,10 +20,11 @@ WHERE t.id = $1;
 SELECT s.token_id, s.expires_at, s.last_seen_at FROM session s
 WHERE s.mac = $1 AND s.expires_at > now() AND s.last_seen_at > now() - interval '8 hours';
 
--- name: auth_token_used :exec
--- params: id text, ip text
-UPDATE token SET last_used_at = now(), last_used_ip = $2
-WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
+-- name: auth_tokens_used :exec
+-- params: ids text[], ips text[]
+UPDATE token t SET last_used_at = now(), last_used_ip = x.ip
+FROM unnest($1::text[], $2::text[]) AS x(id, ip)
+WHERE t.id = x.id AND (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute');
 
 -- name: auth_session_seen :exec
 -- params: mac bytea
@@ -33,20 +34,22 @@ UPDATE session SET last_seen_at = now() WHERE mac = $1 AND last_seen_at < now() 
 -- to a project or a role is an owner's there, up to its limit.
 -- name: access_project :one
 -- params: principal_id text, name text
-SELECT j.id, j.name, project_role($1, j.id) AS role FROM project j
+SELECT j.id, j.name, CASE WHEN p.admin THEN 'owner' ELSE m.role END AS role FROM project j
+LEFT JOIN principal p ON p.id = $1 LEFT JOIN member m ON m.principal_id = $1 AND m.project_id = j.id
 WHERE j.name = $2;
 
 -- The project that owns an object.
 -- name: access_object :one
 -- params: principal_id text, kind text, id text
-SELECT j.id, j.name, project_role($1, j.id) AS role FROM (
+SELECT j.id, j.name, CASE WHEN p.admin THEN 'owner' ELSE m.role END AS role FROM (
 	SELECT project_id FROM run WHERE $2 = 'run' AND id = $3
 	UNION ALL SELECT project_id FROM step WHERE $2 = 'step' AND id = $3
 	UNION ALL SELECT project_id FROM attempt WHERE $2 = 'attempt' AND id = $3
 	UNION ALL SELECT project_id FROM tracking_run WHERE $2 = 'tracking' AND run_id = $3
 	UNION ALL SELECT d.project_id FROM decision c JOIN monitor d ON d.id = c.monitor_id WHERE $2 = 'decision' AND c.id = $3
 ) o
-JOIN project j ON j.id = o.project_id;
+JOIN project j ON j.id = o.project_id
+LEFT JOIN principal p ON p.id = $1 LEFT JOIN member m ON m.principal_id = $1 AND m.project_id = j.id;
 
 -- name: idempotency_insert :exec
 -- params: principal_id text, key text, request_hash bytea, object_id text

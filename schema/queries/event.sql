@@ -17,6 +17,10 @@ ORDER BY e.xid, e.id LIMIT $2;
 SELECT coalesce((SELECT id FROM event WHERE xid < pg_snapshot_xmin(pg_current_snapshot())
 	ORDER BY xid DESC, id DESC LIMIT 1), 0) AS id;
 
+-- Transactions below low are over; none has begun that is not below high.
+-- name: event_horizon :one
+SELECT pg_snapshot_xmin(s)::text::bigint AS low, pg_snapshot_xmax(s)::text::bigint AS high FROM pg_current_snapshot() AS s;
+
 -- Whether an event that is still kept comes no later than another.
 -- name: event_known :one
 -- params: id bigint, until bigint

@@ -2,9 +2,10 @@
 -- name: experiment_access :one
 -- params: principal_id text, id bigint, project_id text
 SELECT e.id, e.project_id, e.name, e.artifact_location, e.lifecycle, e.created_at, e.updated_at,
-	project_role($1, e.project_id) AS role
+	CASE WHEN p.admin THEN 'owner' ELSE m.role END AS role
 FROM experiment e
-WHERE CASE WHEN $2 = 0 THEN e.project_id = $3 AND e.name = 'Default' ELSE e.id = $2 END;
+LEFT JOIN principal p ON p.id = $1 LEFT JOIN member m ON m.principal_id = $1 AND m.project_id = e.project_id
+WHERE ($2 <> 0 AND e.id = $2) OR ($2 = 0 AND e.project_id = $3 AND e.name = 'Default');
 
 -- name: experiment_by_name :one
 -- params: project_id text, name text

@@ -7,9 +7,10 @@ SELECT attempt_fence($1, $2);
 -- name: tracking_access :one
 -- params: principal_id text, run_id text, attempt_id text
 SELECT t.id, t.run_id, t.experiment_id, t.made, t.lifecycle, t.artifact_uri, t.project_id,
-	project_role($1, t.project_id) AS role,
+	CASE WHEN p.admin THEN 'owner' ELSE m.role END AS role,
 	coalesce(t.run_id = s.tracking_run OR t.parent_run = s.tracking_run, false) AS own
 FROM tracking_run t
+LEFT JOIN principal p ON p.id = $1 LEFT JOIN member m ON m.principal_id = $1 AND m.project_id = t.project_id
 LEFT JOIN attempt a ON a.id = $3 LEFT JOIN step s ON s.id = a.step_id
 WHERE t.run_id = $2;
 

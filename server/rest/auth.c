@@ -4,29 +4,47 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/crypto/token.h"
+#include "lib/db/group.h"
 #include "lib/db/row.h"
 #include "lib/http/req.h"
 #include "lib/loop/loop.h"
 #include "server/app.h"
+#include "server/sched/hub.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 
-enum { CACHE_MAX = 20000, CACHE_US = 5 * 1000000, COOKIE_BYTES = 32, ENTRY_ARENA = 65536 };
+enum {
+	CACHE_MAX = 20000,
+	CACHE_US = 5 * 1000000,
+	TOLD_US = 60 * 1000000, /* while the hub tells of changes */
+	USED_US = 60 * 1000000,
+	USED_BATCH = 200,
+	COOKIE_BYTES = 32,
+	ENTRY_ARENA = 65536
+};
 
 static const char cookie_name[] = "tidemill_session";
 
-/* What a lookup found, kept for five seconds. */
+/* What a lookup found. */
 struct entry {
 	struct arena *arena;
 	struct caller who;
 	unsigned char mac[HMAC_SIZE];
 	bool alive;
-	int64_t until; /* loop_now() */
+	int64_t born; /* loop_now() */
 };
 
 struct auth {
 	struct app *app;
 	struct map *cache; /* token id -> struct entry */
+	struct db_group *uses;
+	struct hub_listener *listener;
+	uint64_t changes; /* moves when anything is forgotten */
+};
+
+/* The use of a token, to be noted. */
+struct use {
+	char token[TOKEN_ID + 1], peer[64];
 };
 
 /* One lookup on its way. */
@@ -35,6 +53,7 @@ struct check {
 	struct arena *arena;
 	struct token_text token;
 	bool has_token; /* else by session */
+	uint64_t changes; /* of the cache, when the lookup began */
 	struct str token_id, session_mac;
 	auth_cb *cb;
 	void *arg;
@@ -45,15 +64,6 @@ static void entry_free(struct entry *en)
 {
 	if (en != NULL)
 		arena_drop(en->arena);
-}
-
-struct auth *auth_new(struct app *app)
-{
-	struct auth *a = mem_new_of(struct auth);
-
-	a->app = app;
-	a->cache = map_new();
-	return a;
 }
 
 static void cache_clear(struct auth *a)
@@ -67,6 +77,68 @@ static void cache_clear(struct auth *a)
 	map_free(a->cache);
 }
 
+static void forget_all(struct auth *a)
+{
+	cache_clear(a);
+	a->cache = map_new();
+	a->changes++;
+}
+
+static void uses_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	struct str ids[USED_BATCH], peers[USED_BATCH];
+
+	(void)arg;
+	for (size_t i = 0; i < n; i++) {
+		const struct use *use = items[i];
+		ids[i] = str_c(use->token);
+		peers[i] = str_c(use->peer);
+	}
+	auth_store_used(u, ids, peers, n);
+}
+
+static void uses_done(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+{
+	(void)arg, (void)rows, (void)row, (void)e;
+	mem_free(item);
+}
+
+/* Of the changes that the cache must hear of; those of this server's own requests are forgotten by
+ * their handlers at once. */
+static void auth_on_event(void *arg, const struct event *ev, struct str project_id)
+{
+	(void)project_id;
+	if (str_is(ev->type, "token.revoked"))
+		auth_forget(arg, ev->subject);
+	else if (str_is(ev->type, "worker.deleted"))
+		forget_all(arg);
+}
+
+struct auth *auth_new(struct app *app)
+{
+	struct auth *a = mem_new_of(struct auth);
+
+	a->app = app;
+	a->cache = map_new();
+	a->listener = hub_listen(app->hub, auth_on_event, a);
+	a->uses = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_RELAXED,
+			.build = uses_build,
+			.done = uses_done,
+			.result = -1,
+			.batch_max = USED_BATCH });
+	return a;
+}
+
+void auth_stop(struct auth *a)
+{
+	if (a == NULL)
+		return;
+	hub_unlisten(a->listener);
+	db_group_free(a->uses);
+}
+
 void auth_free(struct auth *a)
 {
 	if (a == NULL)
@@ -78,6 +150,7 @@ void auth_free(struct auth *a)
 void auth_forget(struct auth *a, struct str token_id)
 {
 	entry_free(map_remove(a->cache, token_id));
+	a->changes++;
 }
 
 static void refuse(const struct check *c, const char *why)
@@ -155,17 +228,41 @@ static struct entry *entry_new(struct auth *a, const struct db_rows *r)
 		memcpy(en->mac, mac.p, HMAC_SIZE);
 	en->alive = mac.n == HMAC_SIZE && db_bool(r, 0, db_col(r, "alive")) &&
 		    !db_bool(r, 0, db_col(r, "dead")) && !db_bool(r, 0, db_col(r, "disabled"));
-	en->until = loop_now(a->app->loop) + CACHE_US;
+	en->born = loop_now(a->app->loop);
 	return en;
 }
 
 static void remember(struct auth *a, struct entry *en)
 {
-	if (map_count(a->cache) >= CACHE_MAX) {
-		cache_clear(a);
-		a->cache = map_new();
-	}
+	if (map_count(a->cache) >= CACHE_MAX)
+		forget_all(a);
 	entry_free(map_put(a->cache, en->who.token_id, en));
+}
+
+/* At most five seconds old. A worker's token changes by events only. */
+static bool is_fresh(const struct auth *a, const struct entry *en)
+{
+	int64_t now = loop_now(a->app->loop), age = now - en->born;
+
+	if (age <= CACHE_US)
+		return true;
+	return en->who.kind == CREDENTIAL_WORKER && age <= TOLD_US &&
+	       now - hub_told_until(a->app->hub) <= CACHE_US;
+}
+
+/* Noted to the minute; when it cannot be, it is left out. */
+static void note_use(const struct check *c, const struct db_rows *r)
+{
+	int64_t last = db_time(r, 0, db_col(r, "last_used_at"));
+	struct err e;
+
+	if (clock_now(c->auth->app->clock) - last < USED_US)
+		return;
+	struct use *use = mem_new_of(struct use);
+	(void)str_print(use->token, sizeof use->token, "%.*s", STR_ARG(c->token_id));
+	(void)str_print(use->peer, sizeof use->peer, "%s", c->peer);
+	if (db_group_add(c->auth->uses, use, sizeof *use, &e) < 0)
+		mem_free(use);
 }
 
 static void check_on_token(void *arg, const struct db_rows *rows, const struct err *e)
@@ -181,23 +278,25 @@ static void check_on_token(void *arg, const struct db_rows *rows, const struct e
 		return;
 	}
 	struct entry *en = entry_new(c->auth, &rows[0]);
-	remember(c->auth, en);
-	if (!finish(c, en))
-		return; /* whoever only knows the id has not used the token */
-	struct db_unit *u = db_unit(c->auth->app->db, NULL);
-	auth_store_used(u, c->token_id, str_c(c->peer));
-	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+	bool kept = c->changes == c->auth->changes; /* nothing was forgotten since it was read */
+	if (kept)
+		remember(c->auth, en);
+	if (finish(c, en)) /* whoever only knows the id has not used the token */
+		note_use(c, &rows[0]);
+	if (!kept)
+		entry_free(en);
 }
 
 static void look_up_token(struct check *c)
 {
 	struct entry *en = map_get(c->auth->cache, c->token_id);
 
-	if (en != NULL && en->until > loop_now(c->auth->app->loop)) {
+	if (en != NULL && is_fresh(c->auth, en)) {
 		(void)finish(c, en);
 		return;
 	}
 	struct db_unit *u = db_unit(c->auth->app->db, c->arena);
+	c->changes = c->auth->changes;
 	auth_store_token(u, c->token_id);
 	db_send(u, DB_READ, check_on_token, c);
 }

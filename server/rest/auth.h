@@ -1,7 +1,9 @@
 /*
- * Who is calling: reads the credential of a request and looks it up, in a cache of five seconds or
- * in the database. Secrets are compared as HMACs in constant time; an unknown token costs the same
- * as a wrong one. The pepper lives in a file below data-dir (0600), never in the database.
+ * Who is calling: reads the credential of a request and looks it up, in a cache or in the database.
+ * What the cache says is at most five seconds old: by the clock, or, for workers, of which there
+ * are many, because the outbox would have told of a change. Secrets are compared as HMACs in
+ * constant time; an unknown token costs the same as a wrong one. The pepper lives in a file below
+ * data-dir (0600), never in the database.
  */
 #ifndef SERVER_REST_AUTH_H
 #define SERVER_REST_AUTH_H
@@ -26,7 +28,8 @@ struct caller {
 	bool session; /* came by cookie */
 };
 
-struct auth *auth_new(struct app *app) __attribute__((returns_nonnull));
+struct auth *auth_new(struct app *app) __attribute__((returns_nonnull)); /* after the hub */
+void auth_stop(struct auth *a); /* before hub and database go; NULL is fine */
 void auth_free(struct auth *a);
 
 /* Looks the request's credential up; the callback runs once, from the loop or at once when it is

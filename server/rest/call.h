@@ -40,6 +40,7 @@ struct call {
 	struct caller who;
 	struct str project_id, project; /* of the path, or of the object in the path */
 	int role; /* the caller's in that project: enum role */
+	uint64_t grants; /* grants_changes(), when the role was asked for */
 	void *in, *query; /* structs of the route's tables; NULL without */
 	void *state; /* the handler's own, between its steps */
 	struct str object_id; /* call_create */

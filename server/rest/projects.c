@@ -1,4 +1,5 @@
 /* Projects and members. */
+#include "server/rest/grants.h"
 #include "server/rest/handlers.h"
 #include "server/store/event_store.h"
 #include "server/store/project_store.h"
@@ -88,6 +89,7 @@ static void project_update(struct call *c)
 
 static void project_delete_on_row(struct call *c, const struct db_rows *rows)
 {
+	grants_clear(c->app->grants);
 	if (rows[0].n == 0)
 		stale(c);
 	else
@@ -115,6 +117,7 @@ static void member_list(struct call *c)
 
 static void member_put_on_row(struct call *c, const struct db_rows *rows)
 {
+	grants_clear(c->app->grants);
 	call_reply_row(c, 200, &rows[0], "principal");
 }
 
@@ -129,6 +132,7 @@ static void member_put(struct call *c)
 
 static void member_delete_on_row(struct call *c, const struct db_rows *rows)
 {
+	grants_clear(c->app->grants);
 	if (rows[0].n == 0)
 		call_not_found(c, "member");
 	else

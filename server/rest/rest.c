@@ -8,6 +8,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/yaml.h"
+#include "server/rest/grants.h"
 #include "server/store/auth_store.h"
 
 enum { BODY_DEFAULT = 256 << 10 };
@@ -25,6 +26,7 @@ struct rest {
 static void rest_on_caller(void *arg, const struct caller *who, const struct err *e);
 static void rest_find_project(struct call *c);
 static void rest_on_project(struct call *c, const struct db_rows *rows);
+static void rest_check_role(struct call *c);
 static void rest_run(struct http_req *q);
 
 static call_handler *handler_of(const struct binding *const *tables, const char *id)
@@ -192,6 +194,13 @@ static const char *owner_param(const struct call *c)
 	return NULL;
 }
 
+static void take_grant(struct call *c, const struct grant *g)
+{
+	c->project_id = arena_str(c->arena, g->project_id);
+	c->project = arena_str(c->arena, g->project);
+	c->role = call_role(c, c->project_id, g->role);
+}
+
 static void rest_find_project(struct call *c)
 {
 	const char *object = owner_param(c);
@@ -201,7 +210,15 @@ static void rest_find_project(struct call *c)
 		http_auth_ok(c->req);
 		return;
 	}
+	struct grant g;
+	if (named &&
+		grants_get(c->app->grants, c->who.principal_id, call_param(c, "project"), &g)) {
+		take_grant(c, &g);
+		rest_check_role(c);
+		return;
+	}
 	struct db_unit *u = call_unit(c);
+	c->grants = grants_changes(c->app->grants);
 	if (named)
 		auth_store_access_project(u, c->who.principal_id, call_param(c, "project"));
 	else
@@ -231,16 +248,23 @@ static int role_needed(enum permission p)
 
 static void rest_on_project(struct call *c, const struct db_rows *rows)
 {
-	const char *object = owner_param(c);
+	if (rows[0].n != 0) {
+		struct grant g = { db_str(&rows[0], 0, 0), db_str(&rows[0], 0, 1),
+			db_str(&rows[0], 0, 2) };
+		take_grant(c, &g);
+		if (c->role >= 0)
+			grants_put(c->app->grants, c->grants, c->who.principal_id, &g);
+	}
+	rest_check_role(c);
+}
+
+static void rest_check_role(struct call *c)
+{
 	struct err e;
 
-	if (rows[0].n != 0) {
-		c->project_id = arena_str(c->arena, db_str(&rows[0], 0, 0));
-		c->project = arena_str(c->arena, db_str(&rows[0], 0, 1));
-		c->role = call_role(c, c->project_id, db_str(&rows[0], 0, 2));
-	}
 	if (c->role < 0) {
-		call_not_found(c, strstr(c->route->path, "{project}") != NULL ? "project" : object);
+		bool named = strstr(c->route->path, "{project}") != NULL;
+		call_not_found(c, named ? "project" : owner_param(c));
 		return;
 	}
 	if (c->role < role_needed(c->route->perm)) {

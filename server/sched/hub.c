@@ -23,11 +23,25 @@ struct hub {
 	struct hub_listener *listeners;
 	struct loop_timer timer;
 	int64_t position; /* -1: not known yet */
+	int64_t asked_at, told_until; /* loop_now() */
+	int64_t mark, mark_at; /* a transaction id that none had been given yet at that time */
 	bool reading, again, telling, closing;
 };
 
 static void hub_read(struct hub *h);
 static void hub_on_last(void *arg, const struct db_rows *rows, const struct err *e);
+/* Events wait for transactions that are older and open. Once all those are over that had begun at
+ * the mark, nothing from before it is left to be told. */
+static void move_mark(struct hub *h, const struct db_rows *horizon)
+{
+	if (db_int(horizon, 0, 0) < h->mark)
+		return;
+	if (h->mark != 0)
+		h->told_until = h->mark_at;
+	h->mark = db_int(horizon, 0, 1);
+	h->mark_at = h->asked_at;
+}
+
 static void hub_on_events(void *arg, const struct db_rows *rows, const struct err *e);
 
 static void hub_on_timer(void *arg)
@@ -102,16 +116,23 @@ int64_t hub_position(const struct hub *h)
 	return h->position;
 }
 
+int64_t hub_told_until(const struct hub *h)
+{
+	return h->told_until;
+}
+
 static void hub_read(struct hub *h)
 {
 	struct db_unit *u = db_unit(h->app->db, NULL);
 
+	h->asked_at = loop_now(h->app->loop);
 	h->reading = true;
 	h->again = false;
 	if (h->position < 0)
 		event_store_last(u);
 	else
 		event_store_after(u, h->position, BATCH);
+	event_store_horizon(u);
 	db_send(u, DB_READ, h->position < 0 ? hub_on_last : hub_on_events, h);
 }
 
@@ -159,5 +180,7 @@ static void hub_on_events(void *arg, const struct db_rows *rows, const struct er
 		h->position = db_int(&rows[0], i, db_col(&rows[0], "id"));
 	}
 	arena_drop(a);
+	if (e->code == ERR_OK && rows[0].n < BATCH)
+		move_mark(h, &rows[1]);
 	hub_read_done(h, e->code == ERR_OK && rows[0].n == BATCH);
 }

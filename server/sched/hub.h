@@ -22,5 +22,7 @@ struct hub_listener *hub_listen(struct hub *h, hub_cb *fn, void *arg);
 void hub_unlisten(struct hub_listener *l); /* also inside a callback; NULL is fine */
 /* The id of the newest event that was told. */
 int64_t hub_position(const struct hub *h);
+/* What was committed before this time (loop_now()) has been told. */
+int64_t hub_told_until(const struct hub *h);
 
 #endif

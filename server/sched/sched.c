@@ -30,7 +30,8 @@ enum {
 	FETCH_MAX = 1000,
 	ONE_LEASE_US = 5000000,
 	BREAKER_WORKERS = 5,
-	BREAKER_SILENT_US = 60000000
+	BREAKER_SILENT_US = 60000000,
+	PASS_LONG_US = 5000
 };
 
 struct sched {
@@ -39,6 +40,7 @@ struct sched {
 	struct pool *pool; /* NULL while not leading, or not loaded yet */
 	struct hub_listener *listener;
 	struct loop_timer tick, pass;
+	int64_t rest_until; /* clock_elapsed(): no pass before */
 	struct arena *fetch_arena; /* ids of steps that were queued lately */
 	struct str *fetch;
 	size_t fetch_n;
@@ -277,7 +279,19 @@ static void sched_dirty(struct sched *s)
 {
 	s->dirty = true;
 	if (!s->passing)
-		loop_timer_set(&s->pass, 0);
+		loop_timer_at(&s->pass, s->rest_until);
+}
+
+/* A queue that nobody can take is looked through again with each step that joins it, and that must
+ * leave most of the loop to others. */
+static void rest_after(struct sched *s, int64_t began, size_t placed)
+{
+	int64_t now = clock_elapsed(s->app->clock), took = now - began;
+
+	if (placed == 0)
+		s->rest_until = now + 3 * took;
+	else
+		s->rest_until = took > PASS_LONG_US ? now + took : 0;
 }
 
 static int64_t seen_at(void *arg, struct str worker_id, int64_t stored)
@@ -343,7 +357,7 @@ static void sched_pass(void *arg)
 {
 	struct sched *s = arg;
 	struct arena *a;
-	int64_t next = 0, now = clock_now(s->app->clock);
+	int64_t next = 0, now = clock_now(s->app->clock), began = clock_elapsed(s->app->clock);
 
 	if (s->pool == NULL || s->passing || !s->dirty)
 		return;
@@ -358,6 +372,7 @@ static void sched_pass(void *arg)
 		s->pool, now, s->app->conf.worker_lost_after, seen_at, s, a, &p->snapshot, &next);
 	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
 	place_pass(&p->snapshot, a, &p->result);
+	rest_after(s, began, p->result.placed_n);
 	if (next != 0)
 		loop_timer_set(&s->pass, (next - now) / 1000 + 1);
 	if (p->result.placed_n == 0) {

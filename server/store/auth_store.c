@@ -17,9 +17,10 @@ void auth_store_session(struct db_unit *u, struct str mac)
 	db_stmt(u, SQL_AUTH_SESSION, DB_BYTES(mac));
 }
 
-void auth_store_used(struct db_unit *u, struct str token_id, struct str ip)
+void auth_store_used(
+	struct db_unit *u, const struct str *token_ids, const struct str *ips, size_t n)
 {
-	db_stmt(u, SQL_AUTH_TOKEN_USED, DB_TEXT(token_id), DB_TEXT(ip));
+	db_stmt(u, SQL_AUTH_TOKENS_USED, DB_TEXTS(token_ids, n), DB_TEXTS(ips, n));
 }
 
 void auth_store_session_seen(struct db_unit *u, struct str mac)

@@ -7,7 +7,8 @@
 /* Lookups of the auth check; columns as in schema/queries/auth.sql. */
 void auth_store_token(struct db_unit *u, struct str token_id);
 void auth_store_session(struct db_unit *u, struct str mac);
-void auth_store_used(struct db_unit *u, struct str token_id, struct str ip);
+void auth_store_used(
+	struct db_unit *u, const struct str *token_ids, const struct str *ips, size_t n);
 void auth_store_session_seen(struct db_unit *u, struct str mac);
 /* For writes that nobody waits for; their failure is logged at debug by the pool. */
 void auth_store_ignore(void *arg, const struct db_rows *rows, const struct err *e);

@@ -22,6 +22,11 @@ void event_store_last(struct db_unit *u)
 	db_add(u, SQL_EVENT_LAST, NULL, 0);
 }
 
+void event_store_horizon(struct db_unit *u)
+{
+	db_add(u, SQL_EVENT_HORIZON, NULL, 0);
+}
+
 void event_store_known(struct db_unit *u, int64_t id, int64_t until)
 {
 	db_stmt(u, SQL_EVENT_KNOWN, DB_INT(id), DB_INT(until));

@@ -14,6 +14,7 @@ void event_store_add(struct db_unit *u, const struct event_new *ev);
 /* Events after `from`, none of a transaction that may still be open. Ids grow with time but are not
  * told in their order: a position is the id of the last event that was told. */
 void event_store_after(struct db_unit *u, int64_t from, int64_t limit);
+void event_store_horizon(struct db_unit *u); /* one row: low, high */
 void event_store_last(struct db_unit *u); /* one row: id of the newest that may be read */
 /* One row when the event is still kept: whether it comes no later than `until`. */
 void event_store_known(struct db_unit *u, int64_t id, int64_t until);

@@ -318,6 +318,7 @@ static void run_dispatch(int workers, double rate, double seconds)
 		conn_open(&s[i]);
 		watch(ep, &s[i]);
 	}
+	(void)fprintf(stderr, "parked\n");
 	double begin = now();
 	while (now() - begin < seconds) {
 		struct conn *c = idle(s, SUBMITTERS);

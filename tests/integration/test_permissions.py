@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from harness import ROOT, query, until
+from harness import ROOT, Server, free_port, query, until
 from stack import Wire, frame, submit
 from world import World
 
@@ -394,6 +394,37 @@ def test_a_worker_that_is_removed_is_out(server):
     third.sync()
     server.admin().delete(f"/api/v1/workers/{third.id}", expect=204)
     until(lambda: third.api.post("/api/v1/workers/self/sync", third.message()).status == 401, 10)
+
+
+class Second(Server):
+    """Another server of the first one's installation."""
+
+    def __init__(self, first):
+        super().__init__(first.pg, **first.settings)
+        self.dir, self.database, self.token = first.dir, first.database, first.token
+
+    def __enter__(self):
+        self.log_path, self.port = self.dir / "log-2", free_port()
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+
+def test_what_another_server_changes_is_heard(world, server):
+    """What this server remembers of workers' tokens lives for a minute, of roles for five seconds: only the outbox ends it
+    sooner."""
+    fourth = Wire(server, "worker-4")
+    friend = server.person("friend", "alpha", "viewer")
+    with Second(server) as second:
+        other = second.admin()
+        fourth.sync()
+        friend.get("/api/v1/projects/alpha", expect=200)
+        other.delete("/api/v1/projects/alpha/members/friend", expect=204)
+        other.delete(f"/api/v1/workers/{fourth.id}", expect=204)
+        until(lambda: friend.get("/api/v1/projects/alpha").status == 404, 4)
+        until(lambda: fourth.api.post("/api/v1/workers/self/sync", fourth.message()).status == 401, 4)
 
 
 def test_a_job_token_ends_with_its_attempt(world, server):
