@@ -337,7 +337,7 @@ static void unit_on_deadline(void *arg)
 	unit_leave_queue(u);
 	l->stats.timed_out++;
 	if (lane_has_link(l))
-		(void)err_set(&u->err, ERR_TIMEOUT, "The database is too busy");
+		(void)err_set(&u->err, ERR_UNAVAILABLE, "The database is too busy; try again");
 	else
 		(void)err_set(&u->err, ERR_DATABASE, "The database cannot be reached");
 	pool_unit_over(u);

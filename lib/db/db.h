@@ -14,8 +14,8 @@
  * unit holds its arena until the callback has returned; rows and error live that long.
  *
  * Failure: a unit that has not been sent waits for a connection up to its deadline (then
- * ERR_DATABASE when there is no connection, ERR_TIMEOUT when all are busy: nothing was done). Sent
- * units whose connection breaks fail with ERR_DATABASE and db_outcome_unknown(rows); those of
+ * ERR_DATABASE when there is no connection, ERR_UNAVAILABLE when all are busy: nothing was done).
+ * Sent units whose connection breaks fail with ERR_DATABASE and db_outcome_unknown(rows); those of
  * DB_READ are sent again. Serialization failures and deadlocks are sent again up to 3 times with a
  * random delay. Statements and server messages never reach the error's text; they are logged at
  * debug.

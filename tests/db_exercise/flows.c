@@ -209,7 +209,7 @@ static void load_on_set(void *arg, const struct db_rows *rows, const struct err 
 		l->acked++;
 		l->in_doubt = false;
 	} else {
-		CHECK(e->code == ERR_DATABASE || e->code == ERR_TIMEOUT);
+		CHECK(e->code == ERR_DATABASE || e->code == ERR_UNAVAILABLE);
 		l->in_doubt = l->in_doubt || db_outcome_unknown(rows);
 		l->unknown += db_outcome_unknown(rows);
 	}
@@ -306,7 +306,7 @@ void test_group_load(struct test *t)
 			acked++;
 			continue;
 		}
-		CHECK(i == n || x[i].code == ERR_DATABASE || x[i].code == ERR_TIMEOUT);
+		CHECK(i == n || x[i].code == ERR_DATABASE || x[i].code == ERR_UNAVAILABLE);
 		if (i > from)
 			CHECK(count_items(t, x[from].id, x[i - 1].id) == i - from);
 		from = i + 1;

@@ -303,7 +303,7 @@ void test_deadline(struct test *t)
 	db_stmt(u, X_ECHO, DB_INT(1));
 	db_send(u, DB_READ, on_call, &late);
 	await(t, &late.calls, 1);
-	CHECK(late.code == ERR_TIMEOUT && nap.calls == 0);
+	CHECK(late.code == ERR_UNAVAILABLE && nap.calls == 0);
 	await(t, &nap.calls, 1);
 	CHECK(nap.code == ERR_OK && late.calls == 1);
 	CHECK(db_stats(lone, DB_READ).timed_out == 1);

@@ -12,19 +12,20 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-from harness import Postgres, Server  # noqa: E402
+from harness import Postgres, Server, misbehaviour  # noqa: E402
 
 ROUNDS = 50 if os.environ.get("SOAK") else 5
 M = "/api/2.0/mlflow"
 
 
 class Writers:
-    """Appends versions, logs points and uploads artifacts as fast as the server takes them; remembers the acknowledged."""
+    """Appends versions, logs points and uploads artifacts as fast as the server takes them; remembers the acknowledged, and
+    every answer that is neither that nor "come again"."""
 
     def __init__(self, server, seed):
         self.server, self.random = server, random.Random(seed)
         self.stop = threading.Event()
-        self.versions, self.points, self.artifacts = [], [], {}
+        self.versions, self.points, self.artifacts, self.wrong = [], [], {}, []
         self.run = server.admin().post(f"{M}/runs/create", {}, expect=200).json()["run"]["info"]
         self.threads = [threading.Thread(target=self.loop, args=(what, self.random.random()), daemon=True)
                         for what in (self.version, self.version, self.point, self.artifact)]
@@ -33,45 +34,53 @@ class Writers:
 
     def loop(self, what, seed):
         api, rng, n = self.server.client(self.server.token), random.Random(seed), 0
-        api.timeout = 10
         while not self.stop.is_set():
             n += 1
             try:
                 what(api, rng, n)
+            except TimeoutError as e:
+                self.wrong.append(f"{what.__name__}: {e!r}")
             except (OSError, http.client.HTTPException):
                 time.sleep(0.02)
+
+    def taken(self, reply, *right):
+        wrong = misbehaviour(reply, *right)
+        if wrong:
+            self.wrong.append(wrong)
+        return reply.status in right
 
     def version(self, api, rng, n):
         data = rng.randbytes(rng.choice([10, 5000, 200_000]))
         digest = hashlib.sha256(data).hexdigest()
-        if api.put(f"/api/v1/projects/default/blobs/{digest}", data).status != 201:
+        if not self.taken(api.put(f"/api/v1/projects/default/blobs/{digest}", data), 201):
             return
         path = f"{threading.get_ident()}/{n}-{rng.random()}"
         reply = api.post("/api/v1/projects/default/datasets/d/versions",
                          {"files": [{"path": path, "digest": digest, "size": len(data)}], "latest": True})
-        if reply.status == 201:
+        if self.taken(reply, 201):
             self.versions.append((reply.json()["number"], path, digest))
 
     def point(self, api, rng, n):
         point = {"key": "m", "value": rng.random(), "timestamp": n, "step": rng.randrange(1 << 40)}
-        if api.post(f"{M}/runs/log-metric", dict(point, run_id=self.run["run_id"])).status == 200:
+        if self.taken(api.post(f"{M}/runs/log-metric", dict(point, run_id=self.run["run_id"])), 200):
             self.points.append((point["step"], point["value"]))
 
     def artifact(self, api, rng, n):
         data = rng.randbytes(rng.choice([1, 70_000, 3_000_000]))
         root = self.run["artifact_uri"].removeprefix("mlflow-artifacts:/")
-        if api.put(f"/api/2.0/mlflow-artifacts/artifacts/{root}/f{n}", data).status == 200:
+        if self.taken(api.put(f"/api/2.0/mlflow-artifacts/artifacts/{root}/f{n}", data), 200):
             self.artifacts[f"f{n}"] = hashlib.sha256(data).hexdigest()
 
     def end(self):
         self.stop.set()
         for t in self.threads:
-            t.join(30)
+            t.join(60)
             assert not t.is_alive()
 
 
 def check(server, w):
     """All acknowledged is there, and all that is there is whole."""
+    assert not w.wrong, w.wrong[:5]
     api = server.admin()
     for number, path, digest in w.versions:
         body = api.get(f"/api/v1/projects/default/datasets/d/versions/{number}/files/{path}", expect=200).body

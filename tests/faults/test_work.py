@@ -4,16 +4,13 @@ themselves): every acknowledged run is there once and was started once, its exit
 to the byte."""
 import os
 import random
-import shutil
-import tempfile
 import threading
 import time
 import http.client
-from pathlib import Path
 
 import pytest
 
-from harness import Postgres, Server, until
+from harness import Postgres, Server, misbehaviour, until
 from stack import ENDED, Worker, attempts_of, pipeline, raw_log, steps_of
 
 ROUNDS = 50 if os.environ.get("SOAK") else 5
@@ -36,15 +33,6 @@ exit {code}
 """
 
 
-@pytest.fixture
-def witness():
-    """A folder that steps of any user can write to."""
-    path = Path(tempfile.mkdtemp(prefix="tidemill-witness-", dir="/tmp"))
-    path.chmod(0o1777)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
 class Load:
     """Submits runs, again and again with the same key until there is an answer, and remembers what was acknowledged."""
 
@@ -59,7 +47,6 @@ class Load:
 
     def loop(self, number, seed):
         api, rng = self.server.client(self.server.token), random.Random(seed)
-        api.timeout = 10
         n = 0
         while not self.stop.is_set():
             n += 1
@@ -87,9 +74,11 @@ class Load:
                     if first is not None or self.stop.is_set() or random.random() > 0.2:
                         return reply.json()["id"]
                     first = reply.json()["id"]  # sometimes asked for once more, as if the answer had been lost
-                elif reply.status < 500 and reply.json().get("code") != "in_progress":
-                    self.wrong.append(f"{key}: {reply}")
+                elif misbehaviour(reply) and reply.json().get("code") != "in_progress":
+                    self.wrong.append(f"{key}: {misbehaviour(reply)}")
                     return None
+            except TimeoutError as e:
+                self.wrong.append(f"{key}: {e!r}")
             except (OSError, http.client.HTTPException):
                 pass
             if self.stop.is_set() and first is None:
@@ -101,15 +90,20 @@ class Load:
         while time.monotonic() < end and not self.stop.is_set():
             time.sleep(0.1)
             try:
-                if api.get(f"/api/v1/runs/{run}").json().get("state") in ENDED:
+                reply = api.get(f"/api/v1/runs/{run}")
+                if misbehaviour(reply, 200):
+                    self.wrong.append(f"{run}: {misbehaviour(reply, 200)}")
+                if reply.status == 200 and reply.json()["state"] in ENDED:
                     return
-            except (OSError, http.client.HTTPException, ValueError):
+            except TimeoutError as e:
+                self.wrong.append(f"{run}: {e!r}")
+            except (OSError, http.client.HTTPException):
                 pass
 
     def end(self):
         self.stop.set()
         for t in self.threads:
-            t.join(40)
+            t.join(60)
             assert not t.is_alive(), "a submitter hangs"
 
     def running(self):

@@ -109,6 +109,13 @@ class Reply:
         return f"<{self.status} {self.body[:600]!r}>"
 
 
+def misbehaviour(reply, *right):
+    """While something is away, a reply has one of the right statuses or is 503 and says when to come again. Else: what it was."""
+    if reply.status in right or (reply.status == 503 and reply.headers.get("Retry-After", "").isdigit()):
+        return None
+    return f"{reply} Retry-After: {reply.headers.get('Retry-After')}"
+
+
 class Client:
     """One keep-alive connection with a token. Paths are sent as they are given; use quote() for names."""
 
