@@ -150,8 +150,7 @@ static void turn_over(struct order *o, bool placed)
 
 /* ---- the best worker ------------------------------------------------------------- */
 
-/* How well the slot fits, the least first: GPUs that stay free (or, without GPUs, whether it has
- * any), then what it runs. UINT64_MAX: it does not. */
+/* GPUs that stay free (or, without GPUs, whether the worker has any), then what it runs. */
 static inline uint64_t fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds)
 {
@@ -171,17 +170,16 @@ static inline uint64_t fit(const struct place_pass *p, const struct place_slot *
 	return (left - (uint64_t)shape->need[DIM_GPUS]) << 32 | slot->running;
 }
 
-static const uint64_t *kinds_of(const struct place_pass *p, const struct place_shape *shape)
+uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
+	const struct place_shape *shape, const uint64_t *kinds)
 {
-	uint32_t want = p->sites[shape->site].want;
-
-	return want != PLACE_NOWHERE ? p->wants[want].kinds : NULL;
+	return fit(p, slot, shape, kinds);
 }
 
 static uint32_t find_slot(const struct place_pass *p, const struct place_shape *shape)
 {
 	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
-	const uint64_t *kinds = kinds_of(p, shape);
+	const uint64_t *kinds = place_kinds(p, shape);
 	uint64_t best = UINT64_MAX;
 	uint32_t found = PLACE_NOWHERE;
 
@@ -249,7 +247,7 @@ static int choose_runtime(const struct place_step *s, const struct place_worker 
 	BUG_ON(true);
 }
 
-static struct place_assignment take(
+struct place_assignment place_take(
 	struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at)
 {
 	struct place_slot *slot = &p->slots[at];
@@ -265,7 +263,7 @@ static struct place_assignment take(
 	slot->running++;
 	if (gpus != 0) {
 		struct str *uuids = arena_array_of(p->a, struct str, gpus);
-		take_gpus(p, slot, kinds_of(p, shape), gpus, uuids);
+		take_gpus(p, slot, place_kinds(p, shape), gpus, uuids);
 		got.gpus = uuids;
 	}
 	return got;
@@ -284,42 +282,36 @@ size_t place_room(const struct place_snapshot *s)
 	}
 	kinds = gpus / 64 + 4;
 	return 65536 +
-	       steps * (1024 + 8 * words + 8 * kinds + DIMS * sizeof(struct place_blocker)) +
+	       steps * (1024 + 16 * words + 8 * kinds + DIMS * sizeof(struct place_blocker)) +
 	       workers * (2 * sizeof(struct place_slot) + 64) + 8 * labels + 128 * gpus +
 	       s->projects_n * 128;
 }
 
 void place_pass(const struct place_snapshot *s, struct arena *a, struct place_result *ret)
 {
-	struct place_pass p = { .s = s, .a = a };
+	struct place_pass *p = arena_new_of(a, struct place_pass);
 	struct place_assignment *placed =
 		arena_array_of(a, struct place_assignment, s->steps_n + 1);
-	struct place_wait *waiting = arena_array_of(a, struct place_wait, s->steps_n + 1);
-	struct place_result r = { .placed = placed, .waiting = waiting };
+	uint32_t *waiting = arena_array_of(a, uint32_t, s->steps_n + 1);
+	struct place_result r = { .placed = placed, .waiting = waiting, .pass = p };
 	struct order o;
 
-	place_index(&p);
+	*p = (struct place_pass){ .s = s, .a = a };
+	place_index(p);
 	order_init(&o, s, a);
 	for (size_t from = 0; from < s->steps_n;) {
 		from = line_up(&o, s, from);
 		while (o.heap_n != 0) {
 			uint32_t step = o.turns[o.heap[0].from].step;
-			struct place_shape *shape = &p.shapes[p.shape_of[step]];
-			uint32_t at = shape->blocked ? PLACE_NOWHERE : find_slot(&p, shape);
+			struct place_shape *shape = &p->shapes[p->shape_of[step]];
+			uint32_t at = shape->blocked ? PLACE_NOWHERE : find_slot(p, shape);
 			shape->blocked = at == PLACE_NOWHERE;
 			if (shape->blocked)
-				waiting[r.waiting_n++].step = step;
+				waiting[r.waiting_n++] = step;
 			else
-				placed[r.placed_n++] = take(&p, step, shape, at);
+				placed[r.placed_n++] = place_take(p, step, shape, at);
 			turn_over(&o, !shape->blocked);
 		}
-	}
-	for (size_t i = 0; i < r.waiting_n; i++) {
-		struct place_shape *shape = &p.shapes[p.shape_of[waiting[i].step]];
-		if (shape->blockers == NULL)
-			place_why(&p, shape);
-		waiting[i].blockers = shape->blockers;
-		waiting[i].blockers_n = shape->blockers_n;
 	}
 	*ret = r;
 }

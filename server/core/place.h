@@ -9,8 +9,7 @@
  * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest
  * attempts, then the id. No worker is ever given more than it has free.
  *
- * Every step that is not placed has blockers: what would have to change, with numbers, as things
- * stand at the end of the pass. Steps that want the same share them.
+ * Why a step was not placed is worked out when asked for (place_why.h).
  *
  * Everything borrowed stays with the caller for as long as the result is used; the result lives in
  * the arena, which must have place_room() bytes left. Linear in steps × workers at worst, far less
@@ -45,6 +44,7 @@ struct place_step {
 	uint32_t requires_n, avoids_n;
 	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, below 32, the best first */
 	uint8_t runtimes_n;
+	int64_t time_limit; /* microseconds that it may run; 0: for ever */
 };
 
 struct place_gpu {
@@ -63,41 +63,30 @@ struct place_worker {
 	uint64_t disk_free;
 	const struct place_gpu *gpus; /* all that are well, free or not */
 	uint32_t gpus_n;
+	uint32_t gpus_unwell;
 	uint32_t running; /* attempts */
 	bool offline, draining;
+};
+
+/* What an attempt holds of a worker; what is free there has been counted without it. The pass does
+ * not look at these: they tell when what they hold may become free. */
+struct place_running {
+	uint32_t worker; /* position in the snapshot's workers */
+	double cpus;
+	uint64_t memory;
+	const struct str *gpus; /* UUIDs */
+	uint32_t gpus_n;
+	int64_t ends_by; /* when its time limit ends it; 0: it has none */
 };
 
 struct place_snapshot {
 	const struct place_project *projects;
 	const struct place_step *steps;
 	const struct place_worker *workers;
-	size_t projects_n, steps_n, workers_n;
+	const struct place_running *running;
+	size_t projects_n, steps_n, workers_n, running_n;
+	const char *const *runtimes; /* their names by number, for people; may be NULL */
 	uint64_t seed; /* of hash tables: random, so that nobody can fill them; changes no answer */
-};
-
-enum place_blocker_kind {
-	PLACE_NO_POOL, /* no worker belongs to the pool; what = the pool */
-	PLACE_OFFLINE, /* all `workers` that remain are offline */
-	PLACE_DRAINING, /* … are draining */
-	PLACE_RUNTIME, /* … offer none of the runtimes */
-	PLACE_REQUIRES, /* … lack a label; what, value = the label that most of them lack */
-	PLACE_AVOIDS, /* … have a label to be avoided */
-	PLACE_CPUS, /* need, most_free and most_all are thousandths of a core */
-	PLACE_MEMORY, /* bytes */
-	PLACE_DISK, /* bytes */
-	PLACE_GPUS, /* GPUs of one worker that match */
-	PLACE_TOGETHER, /* each is free somewhere, but not all on one worker; worker = the one that
-			   meets most: most_free of `need` wants; what = those it lacks */
-	PLACE_BLOCKER_KINDS
-};
-
-struct place_blocker {
-	enum place_blocker_kind kind;
-	struct str what, value;
-	uint32_t workers; /* how many workers it shuts out: those that had passed what is above */
-	int64_t need, most_free, most_all; /* most_all < need: it can never fit as things are */
-	struct str worker; /* the id of the worker with most_free */
-	struct str worker_name;
 };
 
 struct place_assignment {
@@ -107,27 +96,17 @@ struct place_assignment {
 	uint32_t gpus_n;
 };
 
-struct place_wait {
-	uint32_t step;
-	uint32_t blockers_n; /* at least 1 */
-	const struct place_blocker *blockers;
-};
+struct place_pass;
 
 struct place_result {
 	const struct place_assignment *placed; /* in the order of decision */
-	const struct place_wait *waiting; /* in the order in which they were tried */
+	const uint32_t *waiting; /* steps, in the order in which they were tried */
 	size_t placed_n, waiting_n;
+	struct place_pass *pass; /* for place_why.h */
 };
 
 /* Bytes of arena that place_pass may need for this snapshot. */
 size_t place_room(const struct place_snapshot *s);
 void place_pass(const struct place_snapshot *s, struct arena *a, struct place_result *ret);
-
-/* "gpus": stable, for the API. */
-const char *place_blocker_name(enum place_blocker_kind k);
-/* A sentence for people: "needs 8 GPUs on one worker; gpu-07 has most free: 5 of 8". Returns out.
- */
-enum { PLACE_TEXT_MAX = 512 };
-const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *b);
 
 #endif

@@ -190,6 +190,13 @@ uint32_t place_matching(const struct place_pass *p, const struct place_slot *slo
 	return free;
 }
 
+const uint64_t *place_kinds(const struct place_pass *p, const struct place_shape *shape)
+{
+	uint32_t want = p->sites[shape->site].want;
+
+	return want != PLACE_NOWHERE ? p->wants[want].kinds : NULL;
+}
+
 /* ---- where: pool, runtimes, labels ------------------------------------------------- */
 
 static bool same_where(const struct place_pass *p, uint32_t item, uint32_t step)
@@ -228,13 +235,12 @@ struct where_hashes {
 	uint32_t runtimes;
 };
 
-static bool slot_fits(const struct place_pass *p, const struct place_slot *slot,
+static bool slot_could(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_step *s, const struct where_hashes *h)
 {
 	const struct place_worker *w = &p->s->workers[slot->worker];
 
-	if (slot->pool != h->pool || w->offline || w->draining ||
-		(w->runtimes & h->runtimes) == 0 || !str_eq(w->pool, s->pool))
+	if (slot->pool != h->pool || (w->runtimes & h->runtimes) == 0 || !str_eq(w->pool, s->pool))
 		return false;
 	for (uint32_t i = 0; i < s->requires_n; i++)
 		if (!has_label(slot, w, &s->requires[i], h -> requires[i]))
@@ -248,8 +254,8 @@ static bool slot_fits(const struct place_pass *p, const struct place_slot *slot,
 static struct place_where make_where(struct place_pass *p, uint32_t step)
 {
 	const struct place_step *s = &p->s->steps[step];
+	uint64_t *could = arena_array_of(p->a, uint64_t, p->slots_n / 64 + 1);
 	uint64_t *set = arena_array_of(p->a, uint64_t, p->slots_n / 64 + 1);
-	struct place_where w = { .step = step, .slots = set };
 	struct where_hashes h = { .pool = str_hash(s->pool, p->s->seed),
 		.runtimes = runtime_bits(s) };
 
@@ -259,12 +265,14 @@ static struct place_where make_where(struct place_pass *p, uint32_t step)
 	for (uint32_t i = 0; i < s->avoids_n; i++)
 		h.avoids[i] = label_hash(&s->avoids[i], p->s->seed);
 	for (uint32_t i = 0; i < p->slots_n; i++) {
-		if (!slot_fits(p, &p->slots[i], s, &h))
+		const struct place_worker *w = &p->s->workers[p->slots[i].worker];
+		if (!slot_could(p, &p->slots[i], s, &h))
 			continue;
-		set[i / 64] |= UINT64_C(1) << (i % 64);
-		w.fits++;
+		could[i / 64] |= UINT64_C(1) << (i % 64);
+		if (!w->offline && !w->draining)
+			set[i / 64] |= UINT64_C(1) << (i % 64);
 	}
-	return w;
+	return (struct place_where){ .step = step, .slots = set, .could = could };
 }
 
 /* ---- wants, sites, shapes ---------------------------------------------------------- */
@@ -388,6 +396,7 @@ void place_index(struct place_pass *p)
 	p->sites = arena_array_of(p->a, struct place_site, n + 1);
 	p->shapes = arena_array_of(p->a, struct place_shape, n + 1);
 	p->shape_of = arena_array_of(p->a, uint32_t, n + 1);
+	p->list = arena_array_of(p->a, uint32_t, (size_t)p->slots_n + 1);
 	for (uint32_t i = 0; i < n; i++)
 		p->shape_of[i] = shape_of(p, &t, i);
 }

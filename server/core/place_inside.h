@@ -1,13 +1,13 @@
 /*
  * Inside of placement, shared by place*.c only. Steps are alike in layers, and each layer is worked
- * out once: a `where` (pool, labels, runtimes) gives the workers that could ever take the step; a
+ * out once: a `where` (pool, labels, runtimes) gives the workers that may take the step; a
  * `want` (models and memory of GPUs) gives the kinds of GPU that match; a `site` is a pair of the
  * two; a `shape` is a site with amounts. A shape that found no place once finds none later in the
  * pass, since what is free only shrinks.
  */
 #ifndef SERVER_CORE_PLACE_INSIDE_H
 #define SERVER_CORE_PLACE_INSIDE_H
-#include "server/core/place.h"
+#include "server/core/place_why.h"
 
 #define PLACE_NOWHERE UINT32_MAX
 
@@ -29,8 +29,8 @@ struct place_group {
 
 struct place_where {
 	uint32_t step; /* one that has it */
-	uint32_t fits; /* number of slots set below */
-	const uint64_t *slots; /* bit set */
+	const uint64_t *slots; /* bit set: those that may take it now */
+	const uint64_t *could; /* …, and those that are offline or drained */
 };
 
 struct place_gpu_want {
@@ -38,17 +38,10 @@ struct place_gpu_want {
 	const uint64_t *kinds; /* bit set */
 };
 
-/* The most that is free, and in all, over the slots of a site; `at` is the slot of the former. */
-struct place_most {
-	int64_t free, all;
-	uint32_t at;
-};
 enum { DIM_CPUS, DIM_MEMORY, DIM_DISK, DIM_GPUS, DIMS };
 
 struct place_site {
 	uint32_t step, where, want; /* want: PLACE_NOWHERE without GPUs */
-	bool known; /* most[] has been worked out */
-	struct place_most most[DIMS];
 };
 
 struct place_shape {
@@ -77,6 +70,7 @@ struct place_pass {
 	struct place_site *sites;
 	struct place_shape *shapes;
 	uint32_t *shape_of; /* by step */
+	uint32_t *list; /* room for slots, while blockers are worked out */
 	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
 };
 
@@ -86,8 +80,18 @@ int64_t place_thousandths(double cpus);
 /* GPUs of the slot whose kind is in the set (NULL: none): free ones, and all. */
 uint32_t place_matching(const struct place_pass *p, const struct place_slot *slot,
 	const uint64_t *kinds, uint32_t *ret_all);
-/* place_why.c: the blockers of a shape that found no place. */
-void place_why(struct place_pass *p, struct place_shape *shape);
+const uint64_t *place_kinds(const struct place_pass *p, const struct place_shape *shape);
+
+/* place.c: how well the slot fits, the least first; UINT64_MAX: it does not. */
+uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
+	const struct place_shape *shape, const uint64_t *kinds);
+struct place_assignment place_take(
+	struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at);
+
+/* place_why.c: the checks that do not look at amounts, one by one. */
+bool place_offers(const struct place_worker *w, const struct place_step *s);
+bool place_labelled(const struct place_worker *w, const struct place_label *l);
+struct str place_name(const struct place_worker *w);
 
 static inline bool place_bit(const uint64_t *set, uint32_t i)
 {

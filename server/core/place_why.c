@@ -1,17 +1,16 @@
-#include "server/core/place_inside.h"
+#include "server/core/place_why.h"
 
 #include "lib/base/num.h"
-#include "server/core/names.h"
+#include "server/core/place_inside.h"
 
 /*
- * Two kinds of answer. Where no worker could ever take the step, the check that the last of them
- * failed: the workers that came furthest are the ones to do something about. Where some could, each
- * amount that none of them has free; and if each is free somewhere, the worker that meets the most.
+ * The question is narrowed step by step: which workers may take the step by pool, runtime and
+ * labels; which of those could, if they were idle; which of those are there. The first set that is
+ * empty gives the group of the answer, and the set before it is looked at for the numbers: the
+ * workers that came furthest are the ones to do something about.
  */
 
-/* ---- no worker could ------------------------------------------------------------- */
-
-static bool worker_has(const struct place_worker *w, const struct place_label *l)
+bool place_labelled(const struct place_worker *w, const struct place_label *l)
 {
 	for (uint32_t i = 0; i < w->labels_n; i++)
 		if (str_eq(w->labels[i].key, l->key) && str_eq(w->labels[i].value, l->value))
@@ -19,7 +18,7 @@ static bool worker_has(const struct place_worker *w, const struct place_label *l
 	return false;
 }
 
-static bool offers(const struct place_worker *w, const struct place_step *s)
+bool place_offers(const struct place_worker *w, const struct place_step *s)
 {
 	for (uint8_t i = 0; i < s->runtimes_n; i++)
 		if ((w->runtimes >> s->runtimes[i] & 1) != 0)
@@ -27,19 +26,36 @@ static bool offers(const struct place_worker *w, const struct place_step *s)
 	return false;
 }
 
-/* The first check that the worker fails; they are in the order of the enum. */
+struct str place_name(const struct place_worker *w)
+{
+	return w->name.n != 0 ? w->name : w->id;
+}
+
+static const struct place_worker *worker_at(const struct place_pass *p, uint32_t slot)
+{
+	return &p->s->workers[p->slots[slot].worker];
+}
+
+static uint32_t count_pool(const struct place_pass *p, struct str pool)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < p->s->workers_n; i++)
+		n += str_eq(p->s->workers[i].pool, pool);
+	return n;
+}
+
+/* ---- no worker may: pool, runtime, labels ---------------------------------------- */
+
+/* The first check that the worker fails. */
 static enum place_blocker_kind refusal(const struct place_worker *w, const struct place_step *s)
 {
 	if (!str_eq(w->pool, s->pool))
 		return PLACE_NO_POOL;
-	if (w->offline)
-		return PLACE_OFFLINE;
-	if (w->draining)
-		return PLACE_DRAINING;
-	if (!offers(w, s))
+	if (!place_offers(w, s))
 		return PLACE_RUNTIME;
 	for (uint32_t i = 0; i < s->requires_n; i++)
-		if (!worker_has(w, &s->requires[i]))
+		if (!place_labelled(w, &s->requires[i]))
 			return PLACE_REQUIRES;
 	return PLACE_AVOIDS;
 }
@@ -50,21 +66,32 @@ static void blame_label(
 {
 	bool requires = b->kind == PLACE_REQUIRES;
 	const struct place_label *labels = requires ? s->requires : s->avoids;
-	uint32_t n = requires ? s->requires_n : s->avoids_n, most = 0;
+	uint32_t n = requires ? s->requires_n : s->avoids_n;
 
 	for (uint32_t l = 0; l < n; l++) {
-		uint32_t count = 0;
+		int64_t count = 0;
 		for (size_t i = 0; i < p->s->workers_n; i++) {
 			const struct place_worker *w = &p->s->workers[i];
-			if (refusal(w, s) == b->kind && worker_has(w, &labels[l]) != requires)
+			if (refusal(w, s) == b->kind && place_labelled(w, &labels[l]) != requires)
 				count++;
 		}
-		if (count <= most)
+		if (count <= b->most_all)
 			continue;
-		most = count;
+		b->most_all = count;
 		b->what = labels[l].key;
 		b->value = labels[l].value;
 	}
+}
+
+static struct str runtimes_text(const struct place_pass *p, const struct place_step *s)
+{
+	struct str text = STR_NONE;
+
+	for (uint8_t i = 0; i < s->runtimes_n && p->s->runtimes != NULL; i++) {
+		const char *name = p->s->runtimes[s->runtimes[i]];
+		text = i == 0 ? str_c(name) : arena_printf(p->a, "%.*s or %s", STR_ARG(text), name);
+	}
+	return text;
 }
 
 static void why_nowhere(struct place_pass *p, struct place_shape *shape)
@@ -73,6 +100,9 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
 
 	b->kind = PLACE_NO_POOL;
+	b->never = true;
+	b->pool = s->pool;
+	b->pool_workers = count_pool(p, s->pool);
 	for (size_t i = 0; i < p->s->workers_n; i++) {
 		enum place_blocker_kind kind = refusal(&p->s->workers[i], s);
 		if (kind > b->kind) {
@@ -81,113 +111,125 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 		}
 		b->workers += kind == b->kind;
 	}
-	if (b->kind == PLACE_NO_POOL)
-		b->what = s->pool;
+	if (b->kind == PLACE_RUNTIME)
+		b->what = runtimes_text(p, s);
 	if (b->kind == PLACE_REQUIRES || b->kind == PLACE_AVOIDS)
 		blame_label(p, s, b);
 	shape->blockers = b;
 	shape->blockers_n = 1;
 }
 
-/* ---- some could, but not now ----------------------------------------------------- */
+/* ---- amounts --------------------------------------------------------------------- */
 
 static int64_t clamp(uint64_t v)
 {
 	return v <= INT64_MAX ? (int64_t)v : INT64_MAX;
 }
 
-static void amounts(const struct place_pass *p, uint32_t at, const uint64_t *kinds,
-	int64_t free[DIMS], int64_t all[DIMS])
+/* Of a slot: what is free now, and what it has in all, as far as a worker tells. */
+struct amounts {
+	int64_t free[DIMS], all[DIMS];
+};
+
+static struct amounts amounts_of(
+	const struct place_pass *p, const struct place_shape *shape, uint32_t at)
 {
 	const struct place_slot *slot = &p->slots[at];
-	const struct place_worker *w = &p->s->workers[slot->worker];
-	uint32_t gpus;
+	const struct place_worker *w = worker_at(p, at);
+	uint32_t gpus, free = place_matching(p, slot, place_kinds(p, shape), &gpus);
 
-	free[DIM_CPUS] = slot->cpus;
-	free[DIM_MEMORY] = clamp(slot->memory);
-	free[DIM_DISK] = clamp(slot->disk);
-	free[DIM_GPUS] = place_matching(p, slot, kinds, &gpus);
-	all[DIM_CPUS] = place_thousandths(w->cpus);
-	all[DIM_MEMORY] = clamp(w->memory);
-	all[DIM_DISK] = clamp(w->disk_free);
-	all[DIM_GPUS] = gpus;
+	return (struct amounts){ { slot->cpus, clamp(slot->memory), clamp(slot->disk), free },
+		{ place_thousandths(w->cpus), clamp(w->memory), INT64_MAX, gpus } };
 }
 
-static const uint64_t *kinds_of(const struct place_pass *p, const struct place_site *site)
-{
-	return site->want != PLACE_NOWHERE ? p->wants[site->want].kinds : NULL;
-}
+/* The most of each over the first n slots of the list, and where it is. */
+struct survey {
+	struct amounts most;
+	uint32_t free_at[DIMS], all_at[DIMS];
+};
 
-static void measure(struct place_pass *p, struct place_site *site)
+static struct survey survey(const struct place_pass *p, const struct place_shape *shape, uint32_t n)
 {
-	const uint64_t *set = p->wheres[site->where].slots;
-	int64_t free[DIMS], all[DIMS];
+	struct survey v = { .most = amounts_of(p, shape, p->list[0]) };
 
 	for (int d = 0; d < DIMS; d++)
-		site->most[d] = (struct place_most){ .free = -1, .all = 0 };
-	for (uint32_t i = 0; i < p->slots_n; i++) {
-		if (!place_bit(set, i))
-			continue;
-		amounts(p, i, kinds_of(p, site), free, all);
+		v.free_at[d] = v.all_at[d] = p->list[0];
+	for (uint32_t i = 1; i < n; i++) {
+		const struct amounts x = amounts_of(p, shape, p->list[i]);
 		for (int d = 0; d < DIMS; d++) {
-			struct place_most *m = &site->most[d];
-			if (free[d] > m->free) {
-				m->free = free[d];
-				m->at = i;
+			if (x.free[d] > v.most.free[d]) {
+				v.most.free[d] = x.free[d];
+				v.free_at[d] = p->list[i];
 			}
-			if (all[d] > m->all)
-				m->all = all[d];
+			if (x.all[d] > v.most.all[d]) {
+				v.most.all[d] = x.all[d];
+				v.all_at[d] = p->list[i];
+			}
 		}
 	}
-	site->known = true;
+	return v;
 }
 
-static void name_worker(const struct place_pass *p, uint32_t at, struct place_blocker *b)
+/* "H100 or H200, 40 GiB or more each" */
+static struct str gpus_text(const struct place_pass *p, const struct gpus_want *w)
 {
-	const struct place_worker *w = &p->s->workers[p->slots[at].worker];
+	char size[NUM_SIZE_MAX];
+	struct str text = STR("");
 
-	b->worker = w->id;
-	b->worker_name = w->name.n != 0 ? w->name : w->id;
+	for (size_t i = 0; i < w->models_n; i++)
+		text = i == 0 ? w->models[0]
+			      : arena_printf(
+					p->a, "%.*s or %.*s", STR_ARG(text), STR_ARG(w->models[i]));
+	if (w->memory_min != 0)
+		text = arena_printf(p->a, "%.*s%s%s or more each", STR_ARG(text),
+			text.n != 0 ? ", " : "", num_format_size(size, w->memory_min));
+	if (w->memory_max != 0)
+		text = arena_printf(p->a, "%.*s%s%s or less each", STR_ARG(text),
+			text.n != 0 ? ", " : "", num_format_size(size, w->memory_max));
+	return text;
 }
 
-/* What a set of dimensions (bits) is called; `what` of PLACE_TOGETHER. */
+/* Names of a set of amounts (bits). */
 static struct str dims_text(struct arena *a, unsigned dims)
 {
-	static const char *const names[DIMS] = { "cpus", "memory", "disk", "gpus" };
+	static const char *const names[DIMS] = { "CPUs", "memory", "disk", "GPUs" };
 	struct str text = STR_NONE;
 
 	for (unsigned d = 0; d < DIMS; d++) {
 		if ((dims >> d & 1) == 0)
 			continue;
 		text = text.n == 0 ? str_c(names[d])
-				   : arena_printf(a, "%.*s, %s", STR_ARG(text), names[d]);
+				   : arena_printf(a, "%.*s and %s", STR_ARG(text), names[d]);
 	}
 	return text;
 }
 
-static void why_together(
-	struct place_pass *p, const struct place_shape *shape, struct place_blocker *b)
+static void name_worst(struct place_pass *p, uint32_t at, struct str *id, struct str *name)
 {
-	const struct place_site *site = &p->sites[shape->site];
-	const uint64_t *set = p->wheres[site->where].slots;
-	unsigned lacks = 0;
-	int64_t wants = 0;
+	const struct place_worker *w = worker_at(p, at);
 
+	*id = w->id;
+	*name = place_name(w);
+}
+
+/* The slot of the list that meets the most. */
+static void why_together(
+	struct place_pass *p, const struct place_shape *shape, uint32_t n, struct place_blocker *b)
+{
+	unsigned lacks = 0;
+
+	b->kind = PLACE_TOGETHER;
+	b->most_free = -1;
 	for (int d = 0; d < DIMS; d++)
-		wants += shape->need[d] > 0;
-	*b = (struct place_blocker){ .kind = PLACE_TOGETHER,
-		.workers = p->wheres[site->where].fits,
-		.need = wants,
-		.most_free = -1,
-		.most_all = wants };
-	for (uint32_t i = 0; i < p->slots_n; i++) {
-		int64_t free[DIMS], all[DIMS], met = 0;
+		b->need += shape->need[d] > 0;
+	b->most_all = b->need;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct amounts x = amounts_of(p, shape, p->list[i]);
+		const int64_t *has = b->never ? x.all : x.free;
 		unsigned lacking = 0;
-		if (!place_bit(set, i))
-			continue;
-		amounts(p, i, kinds_of(p, site), free, all);
+		int64_t met = 0;
 		for (int d = 0; d < DIMS; d++) {
-			if (free[d] < shape->need[d])
+			if (has[d] < shape->need[d])
 				lacking |= 1U << d;
 			else
 				met += shape->need[d] > 0;
@@ -196,128 +238,150 @@ static void why_together(
 			continue;
 		b->most_free = met;
 		lacks = lacking;
-		name_worker(p, i, b);
+		name_worst(p, p->list[i], &b->worker, &b->worker_name);
 	}
 	b->what = dims_text(p->a, lacks);
 }
 
-void place_why(struct place_pass *p, struct place_shape *shape)
+/* Over the first n slots of the list: each amount that none of them has, in all or free. */
+static void why_amounts(struct place_pass *p, struct place_shape *shape, uint32_t n, bool never)
 {
 	static const enum place_blocker_kind kinds[DIMS] = { PLACE_CPUS, PLACE_MEMORY, PLACE_DISK,
 		PLACE_GPUS };
-	struct place_site *site = &p->sites[shape->site];
-	struct place_blocker *b;
+	static const int order[DIMS] = { DIM_GPUS, DIM_MEMORY, DIM_CPUS, DIM_DISK };
+	const struct place_step *s = &p->s->steps[shape->step];
+	const struct survey v = survey(p, shape, n);
+	const struct place_blocker one = { .never = never,
+		.pool = s->pool,
+		.workers = n,
+		.pool_workers = count_pool(p, s->pool) };
+	struct place_blocker *b = arena_array_of(p->a, struct place_blocker, DIMS);
+	uint32_t found = 0;
+
+	for (int i = 0; i < DIMS; i++) {
+		int d = order[i];
+		if (shape->need[d] <= (never ? v.most.all[d] : v.most.free[d]))
+			continue;
+		b[found] = one;
+		b[found].kind = kinds[d];
+		b[found].need = shape->need[d];
+		b[found].most_free = v.most.free[d];
+		b[found].most_all = d == DIM_DISK ? v.most.free[d] : v.most.all[d];
+		name_worst(p, v.free_at[d], &b[found].worker, &b[found].worker_name);
+		name_worst(p, v.all_at[d], &b[found].largest, &b[found].largest_name);
+		if (d == DIM_GPUS) {
+			b[found].what = gpus_text(p, &s->gpus);
+			b[found].unwell = worker_at(p, v.all_at[d])->gpus_unwell;
+		}
+		found++;
+	}
+	if (found == 0) {
+		b[found] = one;
+		why_together(p, shape, n, &b[found++]);
+	}
+	shape->blockers = b;
+	shape->blockers_n = found;
+}
+
+/* ---- those that could are not there ---------------------------------------------- */
+
+static void why_gone(struct place_pass *p, struct place_shape *shape, uint32_t n)
+{
+	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
+
+	b->kind = PLACE_OFFLINE;
+	b->pool = p->s->steps[shape->step].pool;
+	b->pool_workers = count_pool(p, b->pool);
+	/* Of those that are online, if any: they need an operator's word only. */
+	for (uint32_t i = 0; i < n; i++)
+		if (!worker_at(p, p->list[i])->offline)
+			b->kind = PLACE_DRAINING;
+	for (uint32_t i = 0; i < n; i++) {
+		if (worker_at(p, p->list[i])->offline != (b->kind == PLACE_OFFLINE))
+			continue;
+		if (b->workers++ == 0)
+			name_worst(p, p->list[i], &b->worker, &b->worker_name);
+	}
+	shape->blockers = b;
+	shape->blockers_n = 1;
+}
+
+/* ---- the sets -------------------------------------------------------------------- */
+
+static uint32_t list_could(struct place_pass *p, const struct place_shape *shape)
+{
+	const uint64_t *could = p->wheres[p->sites[shape->site].where].could;
 	uint32_t n = 0;
 
-	if (p->wheres[site->where].fits == 0) {
+	for (uint32_t i = 0; i < p->slots_n; i++)
+		if (place_bit(could, i))
+			p->list[n++] = i;
+	return n;
+}
+
+static bool has_all(const struct place_pass *p, const struct place_shape *shape, uint32_t at)
+{
+	const struct amounts x = amounts_of(p, shape, at);
+
+	for (int d = 0; d < DIMS; d++)
+		if (x.all[d] < shape->need[d])
+			return false;
+	return true;
+}
+
+static uint32_t keep_able(struct place_pass *p, const struct place_shape *shape, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (has_all(p, shape, p->list[i]))
+			p->list[kept++] = p->list[i];
+	return kept;
+}
+
+static uint32_t keep_there(struct place_pass *p, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct place_worker *w = worker_at(p, p->list[i]);
+		if (!w->offline && !w->draining)
+			p->list[kept++] = p->list[i];
+	}
+	return kept;
+}
+
+static void why(struct place_pass *p, struct place_shape *shape)
+{
+	uint32_t could = list_could(p, shape);
+
+	if (could == 0) {
 		why_nowhere(p, shape);
 		return;
 	}
-	if (!site->known)
-		measure(p, site);
-	b = arena_array_of(p->a, struct place_blocker, DIMS);
-	for (int d = 0; d < DIMS; d++) {
-		const struct place_most *m = &site->most[d];
-		if (shape->need[d] <= m->free)
-			continue;
-		b[n] = (struct place_blocker){ .kind = kinds[d],
-			.workers = p->wheres[site->where].fits,
-			.need = shape->need[d],
-			.most_free = m->free,
-			.most_all = m->all };
-		name_worker(p, m->at, &b[n++]);
+	uint32_t able = keep_able(p, shape, could);
+	if (able == 0) {
+		(void)list_could(p, shape);
+		why_amounts(p, shape, could, true);
+		return;
 	}
-	if (n == 0)
-		why_together(p, shape, &b[n++]);
-	shape->blockers = b;
-	shape->blockers_n = n;
-}
-
-/* ---- in words -------------------------------------------------------------------- */
-
-const char *place_blocker_name(enum place_blocker_kind k)
-{
-	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "offline", "draining",
-		"runtime", "requires", "avoids", "cpus", "memory", "disk", "gpus", "together" };
-
-	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
-	return names[k];
-}
-
-enum { AMOUNT_MAX = 48 };
-
-static const char *amount(char out[AMOUNT_MAX], enum place_blocker_kind k, int64_t v)
-{
-	char size[NUM_SIZE_MAX];
-
-	if (k == PLACE_MEMORY || k == PLACE_DISK)
-		(void)str_print(out, AMOUNT_MAX, "%s", num_format_size(size, (uint64_t)v));
-	else if (k == PLACE_CPUS && v % 1000 != 0)
-		(void)str_print(out, AMOUNT_MAX, "%lld.%03lld", (long long)(v / 1000),
-			(long long)(v % 1000));
-	else
-		(void)str_print(
-			out, AMOUNT_MAX, "%lld", (long long)(k == PLACE_CPUS ? v / 1000 : v));
-	return out;
-}
-
-static void explain_amount(char out[PLACE_TEXT_MAX], const struct place_blocker *b)
-{
-	static const char *const units[PLACE_BLOCKER_KINDS] = { [PLACE_CPUS] = " CPUs",
-		[PLACE_MEMORY] = " of memory",
-		[PLACE_DISK] = " of disk",
-		[PLACE_GPUS] = " matching GPUs" };
-	char need[AMOUNT_MAX], most_free[AMOUNT_MAX], all[AMOUNT_MAX];
-
-	(void)amount(need, b->kind, b->need);
-	(void)amount(most_free, b->kind, b->most_free);
-	(void)amount(all, b->kind, b->most_all);
-	if (b->most_all < b->need)
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"needs %s%s on one worker; none of the %u that it may use has more than %s",
-			need, units[b->kind], b->workers, all);
-	else
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"needs %s%s on one worker; %.*s has most free: %s", need, units[b->kind],
-			STR_ARG(names_shown(b->worker_name)), most_free);
-}
-
-const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *b)
-{
-	struct str what = names_shown(b->what), value = names_shown(b->value),
-		   name = names_shown(b->worker_name);
-
-	switch (b->kind) {
-	case PLACE_NO_POOL:
-		(void)str_print(
-			out, PLACE_TEXT_MAX, "no worker belongs to pool '%.*s'", STR_ARG(what));
-		break;
-	case PLACE_OFFLINE:
-		(void)str_print(out, PLACE_TEXT_MAX, "no worker of its pool is online (%u offline)",
-			b->workers);
-		break;
-	case PLACE_DRAINING:
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"no worker of its pool takes new work (%u draining)", b->workers);
-		break;
-	case PLACE_RUNTIME:
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"no worker offers a runtime that the step accepts (%u online)", b->workers);
-		break;
-	case PLACE_REQUIRES:
-	case PLACE_AVOIDS:
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"no worker %s (%u online); most often it is %.*s=%.*s",
-			b->kind == PLACE_REQUIRES ? "has all labels that the step requires"
-						  : "is free of the labels that the step avoids",
-			b->workers, STR_ARG(what), STR_ARG(value));
-		break;
-	case PLACE_TOGETHER:
-		(void)str_print(out, PLACE_TEXT_MAX,
-			"no worker has all that it needs free at once; %.*s lacks %.*s only",
-			STR_ARG(name), STR_ARG(what));
-		break;
-	default: explain_amount(out, b);
+	uint32_t there = keep_there(p, able);
+	if (there == 0) {
+		(void)keep_able(p, shape, list_could(p, shape));
+		why_gone(p, shape, able);
+		return;
 	}
-	return out;
+	why_amounts(p, shape, there, false);
+}
+
+const struct place_blocker *place_blockers(
+	const struct place_result *r, size_t waiting, uint32_t *ret_n)
+{
+	struct place_pass *p = r->pass;
+	struct place_shape *shape = &p->shapes[p->shape_of[r->waiting[waiting]]];
+
+	if (shape->blockers == NULL)
+		why(p, shape);
+	*ret_n = shape->blockers_n;
+	return shape->blockers;
 }

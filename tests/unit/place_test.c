@@ -1,73 +1,9 @@
-#include "api/pipeline.h"
-#include "server/core/place.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/place_world.h"
 
 #include <time.h>
 
-#define GB UINT64_C(1000000000)
-
 /* ---- small worlds by hand ---------------------------------------------------------------------
  */
-
-struct world {
-	struct arena *a;
-	struct place_project projects[4];
-	struct place_worker workers[8];
-	struct place_step steps[16];
-	struct place_snapshot s;
-};
-
-static void world_init(struct world *w)
-{
-	*w = (struct world){ .a = arena_new(16 << 20) };
-	w->projects[0] = (struct place_project){ .id = STR("prj_a"), .weight = 1 };
-	w->projects[1] = (struct place_project){ .id = STR("prj_b"), .weight = 1 };
-	w->s = (struct place_snapshot){ .projects = w->projects,
-		.projects_n = 2,
-		.steps = w->steps,
-		.workers = w->workers,
-		.seed = 42 };
-}
-
-static struct place_worker *add_worker(struct world *w, const char *id, double cpus, uint32_t gpus,
-	const char *model, uint64_t memory)
-{
-	struct place_worker *k = &w->workers[w->s.workers_n++];
-	struct place_gpu *list = arena_array_of(w->a, struct place_gpu, gpus + 1);
-
-	for (uint32_t i = 0; i < gpus; i++)
-		list[i] = (struct place_gpu){ .uuid = arena_printf(w->a, "GPU-%s-%u", id, i),
-			.model = str_c(model),
-			.memory = memory,
-			.free = true };
-	*k = (struct place_worker){ .id = str_c(id),
-		.name = str_c(id),
-		.pool = STR("default"),
-		.runtimes = 1 << RUNTIME_DOCKER | 1 << RUNTIME_PROCESS,
-		.cpus_free = cpus,
-		.cpus = cpus,
-		.memory_free = 64 * GB,
-		.memory = 64 * GB,
-		.disk_free = 100 * GB,
-		.gpus = list,
-		.gpus_n = gpus };
-	return k;
-}
-
-static struct place_step *add_step(struct world *w, const char *id, double cpus, uint32_t gpus)
-{
-	struct place_step *s = &w->steps[w->s.steps_n++];
-
-	*s = (struct place_step){ .id = str_c(id),
-		.queued_at = (int64_t)w->s.steps_n,
-		.cpus = cpus,
-		.memory = GB,
-		.gpus = { .count = gpus },
-		.pool = STR("default"),
-		.runtimes = { RUNTIME_DOCKER, RUNTIME_PROCESS },
-		.runtimes_n = 2 };
-	return s;
-}
 
 /* "s1>w1 s2>w1; s3": placements in order, then those that wait. */
 static void places(struct world *w, const char *want, struct place_result *r)
@@ -81,7 +17,7 @@ static void places(struct world *w, const char *want, struct place_result *r)
 			STR_ARG(w->workers[r->placed[i].worker].id));
 	for (size_t i = 0; i < r->waiting_n; i++)
 		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s",
-			i != 0 ? " " : "; ", STR_ARG(w->steps[r->waiting[i].step].id));
+			i != 0 ? " " : "; ", STR_ARG(w->steps[r->waiting[i]].id));
 	assert_string_equal(got, want);
 }
 
@@ -122,13 +58,15 @@ void test_place__smaller_ones_pass_a_blocked_one(void **state)
 	add_step(&w, "small", 1, 4);
 	add_step(&w, "none", 1, 1);
 	places(&w, "small>w1; big none", &r);
-	const struct place_blocker *b = r.waiting[0].blockers;
-	assert_int_equal(r.waiting[0].blockers_n, 1);
+	uint32_t n;
+	const struct place_blocker *b = place_blockers(&r, 1, &n);
+	assert_int_equal(n, 1);
 	assert_int_equal(b->kind, PLACE_GPUS);
-	assert_int_equal(b->need, 8);
+	assert_false(b->never);
+	assert_int_equal(b->need, 1);
 	assert_int_equal(b->most_free, 0); /* at the end of the pass */
 	assert_int_equal(b->most_all, 4);
-	assert_true(str_is(b->worker, "w1")); /* of two with none, the first by id */
+	assert_true(str_is(b->worker, "w1"));
 	arena_drop(w.a);
 }
 
@@ -197,71 +135,6 @@ void test_place__fractions_of_a_core_add_up(void **state)
 	for (size_t i = 0; i < 11; i++)
 		add_step(&w, ids[i], 0.1, 0);
 	places(&w, "0>w 1>w 2>w 3>w 4>w 5>w 6>w 7>w 8>w 9>w; x", &r);
-	arena_drop(w.a);
-}
-
-static void explains(struct world *w, const char *want)
-{
-	char text[PLACE_TEXT_MAX], all[3 * PLACE_TEXT_MAX] = "";
-	struct place_result r;
-
-	place_pass(&w->s, w->a, &r);
-	assert_int_equal(r.waiting_n, 1);
-	for (uint32_t i = 0; i < r.waiting[0].blockers_n; i++)
-		(void)str_print(all + strlen(all), sizeof all - strlen(all), "%s%s: %s",
-			i != 0 ? "; " : "", place_blocker_name(r.waiting[0].blockers[i].kind),
-			place_explain(text, &r.waiting[0].blockers[i]));
-	assert_string_equal(all, want);
-}
-
-void test_place__says_what_is_in_the_way(void **state)
-{
-	const struct place_label onprem = { STR("site"), STR("onprem") },
-				 spot = { STR("spot"), STR("true") };
-	struct world w;
-
-	(void)state;
-	world_init(&w);
-	struct place_step *s = add_step(&w, "s", 2, 0);
-	explains(&w, "pool: no worker belongs to pool 'default'");
-	add_worker(&w, "w1", 1.5, 0, "", 0)->offline = true;
-	explains(&w, "offline: no worker of its pool is online (1 offline)");
-	add_worker(&w, "w2", 1, 2, "NVIDIA H100", 80 * GB)->draining = true;
-	explains(&w, "draining: no worker of its pool takes new work (1 draining)");
-	w.workers[0].offline = false;
-	w.workers[0].runtimes = 1 << RUNTIME_KUBERNETES;
-	explains(&w, "runtime: no worker offers a runtime that the step accepts (1 online)");
-	w.workers[0].runtimes = 1 << RUNTIME_DOCKER;
-	s->requires = &onprem;
-	s->requires_n = 1;
-	explains(&w, "requires: no worker has all labels that the step requires (1 online); most "
-		     "often it is site=onprem");
-	w.workers[0].labels = (struct place_label[]){ onprem, spot };
-	w.workers[0].labels_n = 2;
-	s->avoids = &spot;
-	s->avoids_n = 1;
-	explains(&w,
-		"avoids: no worker is free of the labels that the step avoids (1 online); most "
-		"often it is spot=true");
-	w.workers[0].labels_n = 1;
-	explains(&w,
-		"cpus: needs 2 CPUs on one worker; none of the 1 that it may use has more than "
-		"1.500");
-	w.workers[0].cpus = 4;
-	s->memory = 65 * GB;
-	explains(&w,
-		"cpus: needs 2 CPUs on one worker; w1 has most free: 1.500; memory: needs "
-		"60.5 GiB of memory on one worker; none of the 1 that it may use has more than "
-		"59.6 GiB");
-	s->memory = GB;
-	s->requires_n = 0;
-	w.workers[0].cpus_free = 4;
-	w.workers[0].memory_free = 0;
-	w.workers[1].draining = false;
-	explains(
-		&w, "together: no worker has all that it needs free at once; w1 lacks memory only");
-	s->gpus.count = 2;
-	explains(&w, "together: no worker has all that it needs free at once; w2 lacks cpus only");
 	arena_drop(w.a);
 }
 
@@ -368,6 +241,7 @@ static void random_world(struct random_world *w, uint64_t *r)
 		.steps_n = draw(r, STEPS + 1),
 		.workers = w->workers,
 		.workers_n = draw(r, WORKERS + 1),
+		.runtimes = runtime_names,
 		.seed = *r };
 	for (uint32_t i = 0; i < PROJECTS; i++)
 		w->projects[i] = (struct place_project){ .id = arena_printf(w->a, "prj_%u", i),
@@ -502,23 +376,51 @@ static void take_as_told(
 	}
 }
 
-/* Each blocker is true at the end of the pass, and the step fits nowhere. */
-static void check_wait(
-	const struct left *l, const struct random_world *w, const struct place_wait *wait)
+/* Whether the worker could take the step if it were there and idle; a worker tells no size of its
+ * disk. */
+static bool could(const struct random_world *w, size_t at, const struct place_step *s)
 {
-	const struct place_step *s = &w->steps[wait->step];
+	struct place_worker *k = (struct place_worker *)(uintptr_t)&w->workers[at];
+	const struct place_worker was = *k;
+	struct left idle = { { 0 } };
 
-	assert_true(wait->blockers_n >= 1);
-	for (size_t i = 0; i < w->s.workers_n; i++)
+	idle.cpus[at] = 4000;
+	idle.memory[at] = 8 * GB;
+	idle.disk[at] = UINT64_MAX;
+	k->offline = k->draining = false;
+	bool yes = fits(&idle, w, at, s);
+	*k = was;
+	return yes;
+}
+
+/* Each blocker is true at the end of the pass, the group is the right one, and the step fits
+ * nowhere. */
+static void check_wait(const struct left *l, const struct random_world *w,
+	const struct place_result *r, size_t waiting)
+{
+	const struct place_step *s = &w->steps[r->waiting[waiting]];
+	uint32_t n;
+	const struct place_blocker *b = place_blockers(r, waiting, &n);
+	size_t able = 0, there = 0;
+
+	for (size_t i = 0; i < w->s.workers_n; i++) {
+		const struct place_worker *k = &w->workers[i];
 		assert_false(fits(l, w, i, s));
-	for (uint32_t b = 0; b < wait->blockers_n; b++) {
-		const struct place_blocker *x = &wait->blockers[b];
+		able += could(w, i, s);
+		there += could(w, i, s) && !k->offline && !k->draining;
+	}
+	assert_true(n >= 1);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct place_blocker *x = &b[i];
 		char text[PLACE_TEXT_MAX];
-		assert_true(strlen(place_explain(text, x)) > 10);
-		if (x->kind < PLACE_CPUS)
+		bool gone = x->kind == PLACE_OFFLINE || x->kind == PLACE_DRAINING;
+		assert_true(strlen(place_explain(text, x, i % 2 == 0)) > 10);
+		assert_int_equal(x->never, able == 0);
+		assert_int_equal(gone, able != 0 && there == 0);
+		if (gone || x->kind < PLACE_GPUS || x->kind == PLACE_TOGETHER)
 			continue;
-		assert_true(x->most_free < x->need);
-		assert_true(x->worker.n != 0);
+		assert_true((x->never ? x->most_all : x->most_free) < x->need);
+		assert_int_equal(x->workers >= there, 1);
 		size_t at = 0;
 		while (!str_eq(w->workers[at].id, x->worker))
 			at++;
@@ -529,6 +431,45 @@ static void check_wait(
 		if (x->kind == PLACE_MEMORY)
 			assert_int_equal(x->most_free, l->memory[at]);
 	}
+}
+
+/* What the change says, done: then the worker takes the step. */
+static void check_change(
+	const struct left *l, struct random_world w, const struct place_result *r, size_t waiting)
+{
+	struct place_step s = w.steps[r->waiting[waiting]];
+	struct place_change c;
+	size_t at = 0;
+
+	if (!place_change(r, waiting, &c))
+		return;
+	assert_in_range(c.edits_n, 1, PLACE_EDITS_MAX);
+	while (!str_eq(w.workers[at].id, c.worker))
+		at++;
+	for (uint32_t i = 0; i < c.edits_n; i++) {
+		const struct place_edit *e = &c.edits[i];
+		switch (e->kind) {
+		case PLACE_EDIT_GPUS: s.gpus.count = (uint32_t)e->to; break;
+		case PLACE_EDIT_MEMORY: s.memory = (uint64_t)e->to; break;
+		case PLACE_EDIT_CPUS: s.cpus = (double)e->to / 1000; break;
+		case PLACE_EDIT_DISK: s.disk = (uint64_t)e->to; break;
+		case PLACE_EDIT_GPU_MODEL:
+			s.gpus.models = &e->what;
+			s.gpus.models_n = 1;
+			s.gpus.memory_min = 0;
+			break;
+		case PLACE_EDIT_REQUIRES: s.requires_n = 0; break;
+		case PLACE_EDIT_AVOIDS: s.avoids_n = 0; break;
+		case PLACE_EDIT_RUNTIME:
+			s.runtimes[0] = str_is(e->what, "docker") ? 0 : 1;
+			s.runtimes_n = 1;
+			break;
+		case PLACE_EDIT_POOL: s.pool = e->what; break;
+		case PLACE_EDIT_RESUME: w.workers[at].draining = false; break;
+		case PLACE_EDIT_KINDS: fail();
+		}
+	}
+	assert_true(fits(l, &w, at, &s));
 }
 
 static void check_world(const struct random_world *w)
@@ -550,7 +491,7 @@ static void check_world(const struct random_world *w)
 		tried[at] = true;
 		if (want == WORKERS) {
 			assert_true(waiting < r.waiting_n);
-			assert_int_equal(r.waiting[waiting++].step, at);
+			assert_int_equal(r.waiting[waiting++], at);
 			continue;
 		}
 		assert_true(placed < r.placed_n);
@@ -559,8 +500,10 @@ static void check_world(const struct random_world *w)
 		take_as_told(&l, w, &r.placed[placed++]);
 		running[w->steps[at].project]++;
 	}
-	for (size_t i = 0; i < r.waiting_n; i++)
-		check_wait(&l, w, &r.waiting[i]);
+	for (size_t i = 0; i < r.waiting_n; i++) {
+		check_wait(&l, w, &r, i);
+		check_change(&l, *w, &r, i);
+	}
 	arena_drop(a);
 }
 
@@ -624,12 +567,16 @@ void test_place__the_order_of_the_snapshot_does_not_matter(void **state)
 				assert_true(str_eq(x.placed[i].gpus[g], y.placed[i].gpus[g]));
 		}
 		for (size_t i = 0; i < x.waiting_n; i++) {
-			assert_true(str_eq(
-				w.steps[x.waiting[i].step].id, v.steps[y.waiting[i].step].id));
-			assert_int_equal(x.waiting[i].blockers_n, y.waiting[i].blockers_n);
-			assert_int_equal(x.waiting[i].blockers->kind, y.waiting[i].blockers->kind);
-			assert_true(str_eq(
-				x.waiting[i].blockers->worker, y.waiting[i].blockers->worker));
+			uint32_t x_n, y_n;
+			const struct place_blocker *xb = place_blockers(&x, i, &x_n);
+			const struct place_blocker *yb = place_blockers(&y, i, &y_n);
+			assert_true(str_eq(w.steps[x.waiting[i]].id, v.steps[y.waiting[i]].id));
+			assert_int_equal(x_n, y_n);
+			for (uint32_t k = 0; k < x_n; k++) {
+				char xt[PLACE_TEXT_MAX], yt[PLACE_TEXT_MAX];
+				assert_string_equal(place_explain(xt, &xb[k], true),
+					place_explain(yt, &yb[k], true));
+			}
 		}
 		arena_drop(w.a);
 	}
