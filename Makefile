@@ -210,10 +210,13 @@ openapi: $(B)/tidemill-server ## Write api/openapi.json from the route and field
 	$(B)/tidemill-server --openapi > api/openapi.json
 openapicheck: $(if $(wildcard server/main.c),$(B)/tidemill-server)
 	$(if $(wildcard server/main.c),$(B)/tidemill-server --openapi | diff -u api/openapi.json - )
-docs: $(B)/tidemill-server $(B)/tidemill-worker ## Write docs/config.md from the tables of settings
+docs: $(B)/tidemill-server $(B)/tidemill-worker ## Write docs/config.md and the keys of docs/files.md from the tables
 	bash tools/config.sh $(B) > docs/config.md
+	bash tools/files.sh $(B) docs/files.md > $(B)/files.md
+	cp $(B)/files.md docs/files.md
 docscheck: $(B)/tidemill-server $(B)/tidemill-worker
 	bash tools/config.sh $(B) | diff -u docs/config.md -
+	bash tools/files.sh $(B) docs/files.md | diff -u docs/files.md -
 tidy: ## clang-tidy over all sources
 	clang-tidy --quiet $(SOURCES) -- $(CFLAGS_ALL)
 clang: ## Compile everything with clang, warnings as errors

@@ -83,6 +83,7 @@ static void usage(FILE *out)
 		"  check            read the settings and exit\n"
 		"  --openapi        print the API's contract\n"
 		"  --settings       print the reference of all settings\n"
+		"  --files          print the reference of all keys of users' files\n"
 		"  --version\n\nSettings, also as TIDEMILL_<NAME> in the environment:\n%s",
 		buf_str(&b).p);
 	buf_done(&b);
@@ -369,30 +370,31 @@ static int command_serve(struct server *s, struct err *e)
 
 /* ---- the command line ---- */
 
-static int print_openapi(struct err *e)
+static void put_settings(struct buf *out)
 {
-	struct buf b;
-
-	buf_init(&b, OPENAPI_MAX);
-	openapi_print(&b);
-	int rc = printf("%s", buf_str(&b).p) < 0 || fflush(stdout) != 0
-			 ? err_errno(e, "write", "the document")
-			 : 0;
-	buf_done(&b);
-	return rc;
+	conf_markdown(settings_rows, out);
 }
 
-static int print_settings(struct err *e)
+/* What documents and tests are made of; true when `flag` asks for such a thing. */
+static bool print_made(const char *flag, int *ret_rc)
 {
+	static const struct {
+		const char *flag;
+		void (*put)(struct buf *out);
+	} rows[] = { { "--openapi", openapi_print }, { "--settings", put_settings },
+		{ "--files", openapi_files } };
 	struct buf b;
 
-	buf_init(&b, 1 << 20);
-	conf_markdown(settings_rows, &b);
-	int rc = printf("%s", buf_str(&b).p) < 0 || fflush(stdout) != 0
-			 ? err_errno(e, "write", "the settings")
-			 : 0;
-	buf_done(&b);
-	return rc;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(flag, rows[i].flag) != 0)
+			continue;
+		buf_init(&b, OPENAPI_MAX);
+		rows[i].put(&b);
+		*ret_rc = printf("%s", buf_str(&b).p) < 0 || fflush(stdout) != 0;
+		buf_done(&b);
+		return true;
+	}
+	return false;
 }
 
 static int run_command(struct server *s, int argc, const char *const *argv, struct err *e)
@@ -441,6 +443,7 @@ int main(int argc, char **argv)
 	static struct server s;
 	struct err e = { .code = ERR_OK };
 	const char *first = argc > 1 ? argv[1] : "";
+	int rc;
 
 	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
 		usage(stdout);
@@ -448,14 +451,12 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(first, "--version") == 0)
 		return printf("tidemill-server %s\n", TIDEMILL_VERSION) < 0;
-	if (strcmp(first, "--openapi") == 0)
-		return print_openapi(&e) < 0;
-	if (strcmp(first, "--settings") == 0)
-		return print_settings(&e) < 0;
+	if (print_made(first, &rc))
+		return rc;
 	(void)prctl(PR_SET_DUMPABLE, 0); /* secrets are in memory */
 	s.app.clock = &clock_real;
 	s.arena = arena_new(ARENA_MAX);
-	int rc = run(&s, argc - 1, (const char *const *)(argv + 1), &e);
+	rc = run(&s, argc - 1, (const char *const *)(argv + 1), &e);
 	if (rc < 0)
 		(void)fprintf(stderr, "tidemill-server: %s\n", e.msg);
 	arena_drop(s.arena);

@@ -217,6 +217,22 @@ bool clock_parse_span(struct str s, struct clock_span *ret)
 	return true;
 }
 
+const char *clock_format_span(char out[CLOCK_SPAN_TEXT_MAX], int64_t us)
+{
+	static const struct {
+		int64_t us;
+		char unit;
+	} units[] = { { CLOCK_DAY, 'd' }, { CLOCK_HOUR, 'h' }, { CLOCK_MINUTE, 'm' },
+		{ CLOCK_SECOND, 's' } };
+	size_t i = 0;
+
+	while (i + 1 < sizeof units / sizeof units[0] && (us == 0 || us % units[i].us != 0))
+		i++;
+	(void)str_print(
+		out, CLOCK_SPAN_TEXT_MAX, "%lld%c", (long long)(us / units[i].us), units[i].unit);
+	return out;
+}
+
 int64_t clock_add(int64_t us, struct clock_span span, int sign)
 {
 	int64_t days = floor_div(us, CLOCK_DAY), rest = us - days * CLOCK_DAY;

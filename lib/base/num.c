@@ -151,13 +151,15 @@ const char *num_format_size(char out[NUM_SIZE_MAX], uint64_t bytes)
 {
 	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double v = (double)bytes;
+	uint64_t unit = 1;
 	size_t i = 0;
 
 	while (v >= 1024 && i + 1 < sizeof names / sizeof names[0]) {
 		v /= 1024;
+		unit *= 1024;
 		i++;
 	}
-	(void)str_print(out, NUM_SIZE_MAX, i == 0 ? "%.0f %s" : "%.1f %s", v, names[i]);
+	(void)str_print(out, NUM_SIZE_MAX, bytes % unit == 0 ? "%.0f %s" : "%.1f %s", v, names[i]);
 	return out;
 }
 

@@ -8,7 +8,7 @@
  * the rule that breaks sets an empty pointer and each level that is left puts its name before it.
  */
 
-enum { WORD_MAX = 64 };
+enum { WORD_MAX = 64, KNOWN_MAX = 200 };
 
 static void *at(const struct field *f, void *out)
 {
@@ -72,15 +72,38 @@ const char *field_suggest(const struct field *t, struct str name)
 	return near;
 }
 
+/* The names that may be given, as many as there is room for. */
+static void known(const struct field *t, char out[KNOWN_MAX])
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (; t->name != NULL; t++) {
+		if ((t->flags & FIELD_READONLY) != 0)
+			continue;
+		size_t need = strlen(t->name) + (n == 0 ? 0 : 2);
+		if (n + need + sizeof ", …" > KNOWN_MAX) {
+			(void)str_print(out + n, KNOWN_MAX - n, ", …");
+			return;
+		}
+		(void)str_print(out + n, KNOWN_MAX - n, "%s%s", n == 0 ? "" : ", ", t->name);
+		n += need;
+	}
+}
+
 static int unknown(struct field_reader *r, const struct field *t, struct str name)
 {
 	const char *near = field_suggest(t, name);
 	const struct field *f = near != NULL ? field_find(t, str_c(near)) : NULL;
 
-	if (f != NULL && (f->flags & FIELD_READONLY) == 0)
+	if (f != NULL && (f->flags & FIELD_READONLY) == 0) {
 		(void)err_field(r->e, "", "is not known here; did you mean '%s'?", near);
-	else
-		(void)err_field(r->e, "", "is not known here");
+	} else {
+		char list[KNOWN_MAX];
+		known(t, list);
+		(void)err_field(
+			r->e, "", "is not known here%s%s", *list != '\0' ? "; known: " : "", list);
+	}
 	err_field_prefix(r->e, name.p);
 	return -1;
 }

@@ -150,6 +150,12 @@ void field_schema(const struct field *t, struct buf *out);
 /* The schema of one row alone: what a query parameter of that row takes. */
 void field_schema_row(const struct field *f, struct buf *out);
 
+/* The members that may be given, for people: a Markdown table, those of embedded objects by a
+ * dotted name; objects in lists and dictionaries have tables of their own below, headed by their
+ * place
+ * ("steps.NAME"). `place` "" has no head. */
+void field_doc(const struct field *t, const char *place, struct buf *out);
+
 /* Finds what is wrong in a table itself and those below it: rows that are there twice, sizes too
  * small for their table, a missing table or list of names, bounds that cross, a fallback that
  * breaks its own rule, a schema that is not JSON. `size` is that of the struct. For tests; the

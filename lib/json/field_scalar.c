@@ -95,17 +95,6 @@ static int check_real(struct field_reader *r, const struct field *f, double v)
 	return err_field(r->e, "", "must be between %.15g and %.15g", f->rmin, f->rmax);
 }
 
-/* Times and sizes are bounded in their own unit, which a message would not show: it says less. */
-static int check_quiet(struct field_reader *r, const struct field *f, int64_t v, const char *small,
-	const char *large)
-{
-	if (f->min == 0 && f->max == 0)
-		return 0;
-	if (v < f->min)
-		return fail(r, small);
-	return f->max != 0 && v > f->max ? fail(r, large) : 0;
-}
-
 static int read_bool(struct field_reader *r, const struct field *f, const struct jsn *v, void *out)
 {
 	(void)f;
@@ -242,6 +231,18 @@ static int read_enum(struct field_reader *r, const struct field *f, const struct
 	return wrong_enum(r, f, s);
 }
 
+static int check_time(struct field_reader *r, const struct field *f, int64_t us)
+{
+	bool early = us < f->min, date = f->type == FIELD_DATE;
+	char text[CLOCK_TEXT_MAX];
+	int64_t limit = early ? f->min : f->max;
+
+	if ((f->min == 0 && f->max == 0) || (!early && (f->max == 0 || us <= f->max)))
+		return 0;
+	return err_field(r->e, "", "must not be %s %s", early ? "before" : "after",
+		date ? clock_format_date(text, limit) : clock_format(text, limit));
+}
+
 static int read_time(struct field_reader *r, const struct field *f, const struct jsn *v, void *out)
 {
 	static const char wanted[] = "a time as \"2026-11-30T02:57:58Z\"";
@@ -253,9 +254,22 @@ static int read_time(struct field_reader *r, const struct field *f, const struct
 		return field_wrong_type(r, date ? wanted_date : wanted, v);
 	if (!(date ? clock_parse_date(v->s, &us) : clock_parse(v->s, &us)))
 		return fail(r, date ? wanted_date : wanted);
-	if (check_quiet(r, f, us, "a later time", "an earlier time") < 0)
+	if (check_time(r, f, us) < 0)
 		return -1;
 	*(int64_t *)out = us;
+	return 0;
+}
+
+static int check_span(struct field_reader *r, const struct field *f, int64_t us)
+{
+	char text[CLOCK_SPAN_TEXT_MAX];
+
+	if (f->min == 0 && f->max == 0)
+		return 0;
+	if (us < f->min)
+		return err_field(r->e, "", "must be at least %s", clock_format_span(text, f->min));
+	if (f->max != 0 && us > f->max)
+		return err_field(r->e, "", "must be at most %s", clock_format_span(text, f->max));
 	return 0;
 }
 
@@ -273,7 +287,7 @@ static int read_span(struct field_reader *r, const struct field *f, const struct
 	if (__builtin_mul_overflow(parsed.months, MONTH_US, &us) ||
 		__builtin_add_overflow(us, parsed.us, &us) || us > SPAN_MAX_US)
 		return fail(r, "a duration of at most 1000y");
-	if (check_quiet(r, f, us, "a longer duration", "a shorter duration") < 0)
+	if (check_span(r, f, us) < 0)
 		return -1;
 	if (field_copy(r, v->s, &span->text) < 0)
 		return -1;

@@ -300,3 +300,13 @@ bool openapi_file_schema(struct str name, struct buf *out)
 		field_schema(t, out);
 	return t != NULL;
 }
+
+void openapi_files(struct buf *out)
+{
+	buf_adds(out, "### Pipeline\n");
+	field_doc(pipeline_file_fields, "", out);
+	buf_adds(out, "\n**`resources.gpus`**, when it is an object\n");
+	field_doc(gpu_request_fields, "", out);
+	buf_adds(out, "\n### Monitor\n");
+	field_doc(monitor_file_fields, "", out);
+}

@@ -249,6 +249,32 @@ void test_clock__years_have_four_digits(void **state)
 		assert_false(clock_parse(str_c(out[i]), &us));
 }
 
+void test_clock__lengths_are_written_in_whole_units(void **state)
+{
+	char text[CLOCK_SPAN_TEXT_MAX];
+
+	(void)state;
+	assert_string_equal(clock_format_span(text, 0), "0s");
+	assert_string_equal(clock_format_span(text, 90 * CLOCK_SECOND), "90s");
+	assert_string_equal(clock_format_span(text, 90 * CLOCK_MINUTE), "90m");
+	assert_string_equal(clock_format_span(text, 2 * CLOCK_HOUR), "2h");
+	assert_string_equal(clock_format_span(text, 30 * CLOCK_DAY), "30d");
+	assert_string_equal(clock_format_span(text, CLOCK_DAY + CLOCK_SECOND), "86401s");
+}
+
+void test_num__sizes_are_exact_or_rounded(void **state)
+{
+	char text[NUM_SIZE_MAX];
+
+	(void)state;
+	assert_string_equal(num_format_size(text, 0), "0 B");
+	assert_string_equal(num_format_size(text, 1023), "1023 B");
+	assert_string_equal(num_format_size(text, 4 << 20), "4 MiB");
+	assert_string_equal(num_format_size(text, (4 << 20) + 1), "4.0 MiB");
+	assert_string_equal(num_format_size(text, 1536), "1.5 KiB");
+	assert_string_equal(num_format_size(text, UINT64_C(1) << 63), "8 EiB");
+}
+
 void test_clock__spans_are_calendar_spans(void **state)
 {
 	struct clock_span span;

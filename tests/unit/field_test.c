@@ -236,11 +236,11 @@ void test_field__bounds_are_exact(void **state)
 	refuse("\"s\":\"abcd\"", "/s", "at most 3 characters, not 4");
 	accept("\"z\":\"1KiB\"");
 	accept("\"z\":1073741824");
-	refuse("\"z\":1023", "/z", "at least 1.0 KiB");
-	refuse("\"z\":\"2GiB\"", "/z", "at most 1.0 GiB");
+	refuse("\"z\":1023", "/z", "at least 1 KiB");
+	refuse("\"z\":\"2GiB\"", "/z", "at most 1 GiB");
 	refuse("\"z\":-1", "/z", "a size");
 	accept("\"span\":\"3mo\"");
-	refuse("\"span\":\"91d\"", "/span", "shorter");
+	refuse("\"span\":\"91d\"", "/span", "at most 90d");
 	refuse("\"span\":\"1001y\"", "/span", "at most 1000y");
 	accept("\"parts\":[{\"x\":1},{\"x\":1}]");
 	refuse("\"parts\":[{\"x\":1},{\"x\":1},{\"x\":1}]", "/parts", "at most 2 items");
@@ -331,8 +331,8 @@ void test_field__unknown_and_fixed_members_are_refused(void **state)
 	(void)state;
 	refuse("\"nams\":[]", "/nams", "did you mean 'name'?");
 	refuse("\"setps\":{}", "/setps", "did you mean 'steps'?");
-	refuse("\"qqqq\":{}", "/qqqq", "is not known here");
-	refuse("\"o\":{\"x\":1,\"y/~\":2}", "/o/y~1~0", "is not known here");
+	refuse("\"qqqq\":{}", "/qqqq", "is not known here; known: name, b, i, ");
+	refuse("\"o\":{\"x\":1,\"y/~\":2}", "/o/y~1~0", "is not known here; known: x");
 	refuse("\"made\":\"x\"", "/made", "set by the server");
 	refuse("\"o\":{}", "/o/x", "is required");
 	refuse("\"e\":\"mix\"", "/e", "must be one of min, max; did you mean 'm");
@@ -342,6 +342,38 @@ void test_field__unknown_and_fixed_members_are_refused(void **state)
 	assert_int_equal(decode(a, &m, "[]"), -1);
 	assert_int_equal(err.code, ERR_INVALID);
 	arena_drop(a);
+}
+
+void test_field__documents_every_member_with_its_limits(void **state)
+{
+	static const char *const rows[] = {
+		"| `name` | name | required |  | Its \"name\" |\n",
+		"| `b` | true or false | `true` |  |  |\n",
+		"| `i` | whole number | `3` | -2 to 7 |  |\n",
+		"| `r` | number |  | -1 to 1.5 |  |\n",
+		"| `s` | text |  | 2 to 3 characters |  |\n",
+		"| `e` | word |  | `min`, `max` |  |\n",
+		"| `span` | duration | `10m` | at most 90d |  |\n",
+		"| `z` | size |  | 1 KiB to 1 GiB |  |\n",
+		"| `o.x` | whole number | required | 1 to 9 |  |\n",
+		"| `parts` | list of objects |  | at most 2 items |  |\n",
+		"| `names` | list of names |  | at most 3 items |  |\n",
+		"| `env` | texts by name |  | at most 2 members of up to 4 characters |  |\n",
+		"| `raw` | several forms |  | at most 20 bytes as JSON |  |\n",
+		"\n**`here.parts[]`**\n\n| key |",
+		"\n**`here.steps.NAME`**\n\n| key |",
+		"| `run` | text | required | at most 10 characters |  |\n",
+	};
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 1 << 20);
+	field_doc(all_fields, "here", &b);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (str_find(buf_str(&b), str_c(rows[i])) < 0)
+			fail_msg("%s is not in\n%s", rows[i], b.p);
+	assert_true(str_find(buf_str(&b), STR("`made`")) < 0);
+	buf_done(&b);
 }
 
 void test_field__characters_and_names_are_checked(void **state)

@@ -84,15 +84,15 @@ void test_place_why__what_the_fleet_has_not(void **state)
 	s->gpus.models_n = 2;
 	s->gpus.memory_min = 40 * GIB;
 	g->gpus_unwell = 0;
-	explains(&w, "!gpus: no worker of pool default has a GPU (H100 or H200, 40.0 GiB or more "
+	explains(&w, "!gpus: no worker of pool default has a GPU (H100 or H200, 40 GiB or more "
 		     "each)");
 	s->gpus.count = 0;
 	s->memory = 64 * GIB;
-	explains(&w, "!memory: no worker of pool default has 64.0 GiB of memory; the largest has "
-		     "24.0 GiB (cpu-3)");
+	explains(&w, "!memory: no worker of pool default has 64 GiB of memory; the largest has "
+		     "24 GiB (cpu-3)");
 	s->cpus = 4.5;
 	explains(&w,
-		"!memory: no worker of pool default has 64.0 GiB of memory; the largest has 24.0 "
+		"!memory: no worker of pool default has 64 GiB of memory; the largest has 24 "
 		"GiB "
 		"(cpu-3); !cpus: no worker of pool default has 4.500 CPUs; the most is 4 (cpu-3)");
 	/* Each is there, but not on one worker. */
@@ -162,12 +162,11 @@ void test_place_why__what_others_hold(void **state)
 	w.workers[1].memory_free = 2 * GIB;
 	s->memory = 4 * GIB;
 	s->gpus.count = 5;
-	explains(&w,
-		"memory: needs 4.0 GiB of memory on one worker; the most that is free is 3.0 GiB, "
-		"on gpu-06");
+	explains(&w, "memory: needs 4 GiB of memory on one worker; the most that is free is 3 GiB, "
+		     "on gpu-06");
 	place_pass(&w.s, w.a, &r);
 	assert_string_equal(place_explain(text, place_blockers(&r, 0, &n), false),
-		"needs 4.0 GiB of memory free on one worker of pool default");
+		"needs 4 GiB of memory free on one worker of pool default");
 	w.workers[0].memory_free = 5 * GIB;
 	explains(&w, "together: no worker of pool default that it may use (2 of 3) has all that it "
 		     "needs free at once; gpu-06 comes closest and lacks GPUs");
