@@ -14,8 +14,10 @@ FROM run r WHERE r.id = $1;
 -- params: run_id text
 SELECT s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
-	a.started_at AS attempt_started_at, a.worker_id, a.number AS attempt_number
+	a.started_at AS attempt_started_at, a.worker_id, a.number AS attempt_number,
+	q.deadline, q.blocked ->> 'message' AS blocked
 FROM step s
+LEFT JOIN queue q ON q.step_id = s.id
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 WHERE s.run_id = $1 ORDER BY s.position;
 
@@ -44,7 +46,7 @@ ON CONFLICT (step_id) DO NOTHING;
 
 -- name: engine_queue_delete :exec
 -- params: step_ids text[]
-DELETE FROM queue WHERE step_id = ANY ($1);
+SELECT step_unqueue($1);
 
 -- name: engine_attempt_cancel :exec
 -- params: ids text[]

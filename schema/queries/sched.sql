@@ -32,7 +32,7 @@ SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND w.state <> 'disabled';
 
 -- name: sched_attempts :many
-SELECT id, worker_id, project_id, cpus, memory, devices FROM attempt
+SELECT id, worker_id, project_id, cpus, memory, devices, time_limit, started_at FROM attempt
 WHERE state IN ('assigned', 'preparing', 'running', 'finishing');
 
 -- The leader hands steps out: each is taken from the queue once, by whoever still leads.
@@ -45,15 +45,16 @@ WITH lead AS (
 		AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac)
 ), taken AS (
 	DELETE FROM queue q USING asked a WHERE q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
-	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, a.attempt_id, a.worker_id, a.runtime, a.devices,
+	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit, a.attempt_id, a.worker_id, a.runtime, a.devices,
 		a.token_id, a.token_mac
 ), moved AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
 	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec
 ), made AS (
-	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, lost_after)
+	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, time_limit,
+		lost_after)
 	SELECT t.attempt_id, t.step_id, t.run_id, t.project_id, m.attempts, nextval('attempt_epoch'), t.worker_id, t.runtime,
-		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory,
+		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory, nullif(t.time_limit, 0),
 		CASE WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
 			ELSE span_us(m.spec #>> '{on_lost,lost_after}') END
 	FROM taken t JOIN moved m ON m.id = t.step_id
@@ -87,9 +88,6 @@ SELECT count(*) FILTER (WHERE s.seen_at < clock_timestamp() - make_interval(secs
 FROM worker_seen s WHERE EXISTS (SELECT 1 FROM attempt a WHERE a.worker_id = s.worker_id
 	AND a.state IN ('assigned', 'preparing', 'running', 'finishing'));
 
--- name: sched_queue_timeout :many
-WITH late AS (DELETE FROM queue WHERE deadline < now() RETURNING step_id, run_id)
-UPDATE step s SET state = 'failed', reason = 'queue_timeout', message = 'No worker took the step in time', ended_at = now(),
-	version = s.version + 1
-FROM late q WHERE s.id = q.step_id
-RETURNING s.id, q.run_id, s.project_id;
+-- Runs with a step whose time in the queue is over.
+-- name: sched_queue_late :many
+SELECT DISTINCT run_id FROM queue WHERE deadline < clock_timestamp() LIMIT 1000;

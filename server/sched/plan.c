@@ -132,6 +132,8 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 		}
 		jsn_obj_end(&w);
 	}
+	jsn_key(&w, "time_limit");
+	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
 	jsn_obj_end(&w);
 	struct str out = arena_str(p->arena, buf_str(&b));
 	buf_done(&b);
@@ -259,6 +261,30 @@ static int look_at_attempt(struct plan *p, size_t i, struct err *e)
 		note(p, "attempt.cancel_requested", s->attempt_id, s->id,
 			step_data(p, s, STR("cancelled")));
 	}
+	return 0;
+}
+
+/* Its time in the queue is over. */
+static int look_at_deadline(struct plan *p, size_t i, struct err *e)
+{
+	const struct plan_step *s = &p->run->steps[i];
+	struct step_spec spec;
+
+	if (s->state != STEP_QUEUED || s->deadline == 0 || s->deadline > p->now ||
+		p->run->cancelling)
+		return 0;
+	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
+		return -1;
+	p->unqueue[p->unqueue_n++] = s->id;
+	set_step(p, i,
+		&(struct change){ .state = STEP_FAILED,
+			.reason = str_c(reason_names[REASON_QUEUE_TIMEOUT]),
+			.message =
+				arena_printf(p->arena, "No worker took the step within %.*s%s%.*s",
+					STR_ARG(spec.timeouts.queue.text),
+					s->blocked.n != 0 ? ": " : "", STR_ARG(s->blocked)),
+			.user_failures = s->user_failures,
+			.infra_failures = s->infra_failures });
 	return 0;
 }
 
@@ -395,7 +421,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	p->now = now;
 	p->random = random;
 	for (size_t i = 0; i < run->n; i++)
-		if (look_at_attempt(p, i, e) < 0)
+		if (look_at_attempt(p, i, e) < 0 || look_at_deadline(p, i, e) < 0)
 			return -1;
 	if (follow_dag(p, &next, e) < 0)
 		return -1;
@@ -407,12 +433,12 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 
 void plan_add(struct db_unit *u, const struct plan *p, int64_t now)
 {
+	engine_store_unqueue(u, p->unqueue, p->unqueue_n);
 	engine_store_update_steps(u, &p->steps);
 	if (!p->run->admitted)
 		engine_store_run_admitted(u, p->run->id);
 	engine_store_run_started(u, p->run->id, &p->steps);
 	engine_store_queue(u, &p->queue);
-	engine_store_unqueue(u, p->unqueue, p->unqueue_n);
 	engine_store_cancel_attempts(u, p->cancel_attempts, p->cancel_n);
 	engine_store_tracking(u, p->tracking, p->tracking_status, p->tracking_n, now / 1000);
 	if (p->run_changed)

@@ -19,6 +19,8 @@ struct plan_step {
 	struct list needs; /* struct str */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */
+	int64_t deadline; /* of its time in the queue; 0: none */
+	struct str blocked; /* what it waits for there, as last noted */
 	int64_t user_failures, infra_failures, attempts;
 	/* the newest attempt, "" when there is none */
 	struct str attempt_id, attempt_reason, attempt_message, worker_id;

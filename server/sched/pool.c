@@ -26,6 +26,7 @@ struct host {
 	int64_t seen_at;
 	double cpus_held;
 	uint64_t memory_held;
+	uint32_t at; /* position in the snapshot that is being made */
 };
 
 struct holding {
@@ -34,6 +35,7 @@ struct holding {
 	double cpus;
 	uint64_t memory;
 	struct list devices; /* struct str */
+	int64_t time_limit, started_at; /* 0: none, not that we know */
 };
 
 /* Attempts of a project that are open. */
@@ -142,6 +144,7 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 		s->runtimes[s->runtimes_n++] = (uint8_t)jsn_get_int(jsn_at(runtimes, i), 0);
 	s->requires = labels_of(jsn_get(root, "requires"), w->arena, &s->requires_n);
 	s->avoids = labels_of(jsn_get(root, "avoids"), w->arena, &s->avoids_n);
+	s->time_limit = jsn_get_int(jsn_get(root, "time_limit"), 0);
 	int rc = gpus_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
 	return rc;
@@ -290,8 +293,11 @@ static void read_gpus(struct host *h, struct str devices_json)
 	for (size_t i = 0; i < n; i++) {
 		struct device d;
 		if (jsn_decode(jsn_at(jsn_root(doc), i), device_fields, FIELD_REPLY, h->arena, &d,
-			    &e) == 0 &&
-			d.health.n == 0)
+			    &e) < 0)
+			continue;
+		if (d.health.n != 0)
+			h->worker.gpus_unwell++;
+		else
 			gpus[h->worker.gpus_n++] =
 				(struct place_gpu){ d.uuid, d.model, (uint64_t)d.memory, true };
 	}
@@ -383,6 +389,8 @@ void pool_set_attempts(struct pool *p, const struct db_rows *r)
 		h->cpus = db_real(r, i, db_col(r, "cpus"));
 		h->memory = (uint64_t)db_int(r, i, db_col(r, "memory"));
 		h->devices = db_list(r, i, db_col(r, "devices"), h->arena);
+		h->time_limit = db_int(r, i, db_col(r, "time_limit"));
+		h->started_at = db_time(r, i, db_col(r, "started_at"));
 		holding_begin(p, db_str(r, i, db_col(r, "id")), h);
 	}
 }
@@ -400,6 +408,7 @@ void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, st
 	h->project_id = arena_str(h->arena, w->project_id);
 	h->cpus = w->step.cpus;
 	h->memory = w->step.memory;
+	h->time_limit = w->step.time_limit;
 	h->devices.items = arena_array_of(h->arena, struct str, gpus_n + 1);
 	for (; h->devices.n < gpus_n; h->devices.n++)
 		*list_at(&h->devices, struct str, h->devices.n) =
@@ -501,11 +510,39 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 	while (map_next(p->hosts, &at, &key, &value)) {
 		struct host *h = value;
 		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
+		h->at = (uint32_t)ret->workers_n;
 		workers[ret->workers_n++] = h->worker;
 	}
 	take_steps(p, &s, now, ret, ret_next);
+	ret->runtimes = runtime_names;
 	ret->workers = workers;
 	ret->projects = s.projects;
 	ret->projects_n = s.projects_n;
 	map_free(s.index);
+}
+
+void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret)
+{
+	struct place_running *out =
+		arena_array_of(a, struct place_running, map_count(p->attempts) + 1);
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->attempts, &at, &key, &value)) {
+		const struct holding *held = value;
+		const struct host *h = map_get(p->hosts, held->worker_id);
+		if (h == NULL)
+			continue;
+		out[ret->running_n] = (struct place_running){ .worker = h->at,
+			.cpus = held->cpus,
+			.memory = held->memory,
+			.gpus = held->devices.items,
+			.gpus_n = (uint32_t)held->devices.n };
+		if (held->time_limit != 0)
+			out[ret->running_n].ends_by =
+				(held->started_at != 0 ? held->started_at : now) + held->time_limit;
+		ret->running_n++;
+	}
+	ret->running = out;
 }

@@ -31,5 +31,8 @@ typedef int64_t pool_seen(void *arg, struct str worker_id, int64_t stored);
  * start before later are left out; *ret_next is when the first of them may, or 0. */
 void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
 	struct arena *a, struct place_snapshot *ret, int64_t *ret_next);
+/* Adds what attempts hold, for place_start; right after pool_snapshot. What has not started, as far
+ * as we know, has its whole time before it. */
+void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret);
 
 #endif

@@ -120,6 +120,8 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.infra_failures = db_int(r, i, db_col(r, "infra_failures")),
 		.reason = text_of(l, r, i, "reason"),
 		.message = text_of(l, r, i, "message"),
+		.deadline = db_time(r, i, db_col(r, "deadline")),
+		.blocked = text_of(l, r, i, "blocked"),
 		.attempts = db_int(r, i, db_col(r, "attempts")),
 		.attempt_id = text_of(l, r, i, "attempt_id"),
 		.attempt_reason = text_of(l, r, i, "attempt_reason"),

@@ -447,6 +447,17 @@ static void runs_on_rows(void *arg, const struct db_rows *rows, const struct err
 	sched_gone(s);
 }
 
+/* Their steps fail, and leave our memory by the events of that. */
+static void late_on_rows(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct sched *s = arg;
+
+	s->on_the_way--;
+	for (size_t i = 0; !s->closing && e->code == ERR_OK && i < rows[0].n; i++)
+		progress_run(s->app, db_str(&rows[0], i, 0));
+	sched_gone(s);
+}
+
 static void lose_silent(struct sched *s)
 {
 	struct db_unit *u = db_unit(s->app->db, NULL);
@@ -483,8 +494,8 @@ static void sched_on_tick(void *arg)
 		return;
 	struct db_unit *u = db_unit(s->app->db, NULL);
 	s->on_the_way++;
-	sched_store_queue_timeout(u);
-	db_send(u, DB_WRITE, runs_on_rows, s);
+	sched_store_queue_late(u);
+	db_send(u, DB_READ, late_on_rows, s);
 	if (clock_now(s->app->clock) - lease_since(s->lease) > ONE_LEASE_US) {
 		u = db_unit(s->app->db, NULL);
 		s->on_the_way++;

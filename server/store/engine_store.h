@@ -32,6 +32,7 @@ struct queue_rows {
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a);
 void queue_rows_append(struct queue_rows *q, const struct queue_rows *more);
 void engine_store_queue(struct db_unit *u, const struct queue_rows *q);
+/* Fails the unit with TM001 when one of them has been handed out meanwhile. */
 void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t n);
 void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n);
 void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,

@@ -61,7 +61,7 @@ void sched_store_silent(struct db_unit *u, int64_t silent_for_us)
 	db_stmt(u, SQL_SCHED_SILENT, DB_INT(silent_for_us));
 }
 
-void sched_store_queue_timeout(struct db_unit *u)
+void sched_store_queue_late(struct db_unit *u)
 {
-	db_add(u, SQL_SCHED_QUEUE_TIMEOUT, NULL, 0);
+	db_add(u, SQL_SCHED_QUEUE_LATE, NULL, 0);
 }

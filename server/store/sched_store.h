@@ -26,6 +26,6 @@ void sched_store_assign(
 /* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. */
 void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since);
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us); /* row: silent, workers */
-void sched_store_queue_timeout(struct db_unit *u); /* rows: id, run_id, project_id */
+void sched_store_queue_late(struct db_unit *u); /* rows: run_id */
 
 #endif

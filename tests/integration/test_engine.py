@@ -255,6 +255,41 @@ def test_success_needs_a_complete_log(admin, project, hand):
     ended(admin, run, "succeeded")
 
 
+def test_a_step_that_nobody_takes_in_time_fails_with_the_reason(server, admin, project, hand):
+    run = submit(admin, project, pipeline({"a": step("nowhere-" + project, timeouts="{queue: 2s}"), "b": step(project, needs="[a]"),
+                                           "c": step(project, timeouts="{queue: 1h}")}))
+    hand.finish(hand.take()[0])
+    done = ended(admin, run, "failed")
+    assert done["reason"] == "queue_timeout" and done["message"].startswith("the step a failed: No worker took the step within 2s"), done
+    steps = steps_of(admin, run)
+    assert {n: (s["state"], s.get("reason")) for n, s in steps.items()} == {
+        "a": ("failed", "queue_timeout"), "b": ("skipped", "need_failed"), "c": ("succeeded", None)}
+    assert server.sql(f"SELECT count(*) FROM queue WHERE run_id = '{run['id']}'") == ["0"]
+    assert server.sql(f"SELECT type FROM event WHERE subject = '{steps['a']['id']}' ORDER BY id") == ["step.queued", "step.failed"]
+    assert server.sql(f"SELECT status FROM tracking_run WHERE step_id = '{steps['a']['id']}'") == ["FAILED"]
+
+
+def test_a_step_that_was_just_handed_out_is_not_cancelled_as_if_it_waited(server, admin, project, hand):
+    source = pipeline({"a": step(project, resources="{cpus: 0.1}")})
+    runs = []
+    for _ in range(40):
+        runs.append(submit(admin, project, source))
+        admin.post(f"/api/v1/runs/{runs[-1]['id']}/cancel", expect=200)
+
+    def all_ended():
+        for asked in hand.sync().get("cancel", []):
+            hand.finish({"attempt": asked["attempt"], "epoch": asked["epoch"]}, "cancelled", reason="cancelled")
+        return all(run_of(admin, r)["state"] == "cancelled" for r in runs)
+
+    until(all_ended, 30)
+    open_ones = ("SELECT count(*) FROM attempt a JOIN step s ON s.id = a.step_id WHERE a.state IN ('assigned', 'preparing', 'running')"
+                 f" AND s.state = 'cancelled' AND a.run_id IN ({', '.join(repr(r['id']) for r in runs)})")
+    assert server.sql(open_ones) == ["0"]
+    taken = server.sql("SELECT step_id FROM attempt LIMIT 1")[0]
+    with pytest.raises(AssertionError, match="handed out"):
+        server.sql(f"SELECT step_unqueue(ARRAY['{taken}'])")
+
+
 def test_cancel_while_queued(admin, project):
     run = submit(admin, project, pipeline({"a": step(project, needs="[]"), "b": step(project, needs="[a]")}))
     for _ in range(2):
@@ -450,7 +485,7 @@ def test_a_wait_whose_look_fails_leaves_nothing_behind(server, admin, project):
     finally:
         server.sql("ALTER TABLE model_away RENAME TO model")
     # While this one waits, whatever the first one had set would go off.
-    assert admin.get(f"/api/v1/runs/{run['id']}?wait=1s", expect=200).json()["state"] == "running"
+    assert admin.get(f"/api/v1/runs/{run['id']}?wait=1s", expect=200).json()["state"] == "queued"
 
 
 @pytest.mark.parametrize("change, pointer", [
