@@ -55,6 +55,7 @@ extern const char *const attempt_state_names[];
 	X(OUTPUT_INVALID, "output_invalid", USER, "An output cannot be used as it is")             \
 	X(TIMEOUT, "timeout", USER, "The time limit passed")                                       \
 	X(QUEUE_TIMEOUT, "queue_timeout", USER, "No worker took the step in time")                 \
+	X(BAD_ASSIGNMENT, "bad_assignment", INFRA, "The step could not be given to a worker")      \
 	X(CHECKOUT_FAILED, "checkout_failed", INFRA, "The repository could not be checked out")    \
 	X(IMAGE_PULL, "image_pull", INFRA, "The image could not be fetched")                       \
 	X(STAGING_FAILED, "staging_failed", INFRA, "The data could not be brought to the worker")  \

@@ -13,6 +13,15 @@
 enum { WARNINGS_MAX = 16, WARNING_BYTES = 400, RENEW_PART = 4 };
 enum { EVIDENCE_BUDGET = 3 << 20, ENTRY_BYTES = 1024, DISK_WARN_GIB = 1 };
 
+void agent_clean(char *text)
+{
+	bool valid = str_utf8_valid(str_c(text));
+
+	for (char *p = text; *p != '\0'; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!valid && (unsigned char)*p > 0x7f))
+			*p = ' ';
+}
+
 /* ---- for the jobs --------------------------------------------------------------------------- */
 
 void agent_changed(struct agent *g)
@@ -71,6 +80,32 @@ static bool was_forgotten(const struct agent *g, struct str attempt)
 	return false;
 }
 
+static struct refused *find_refused(struct agent *g, struct str attempt)
+{
+	for (size_t i = 0; i < AGENT_REFUSED; i++)
+		if (str_is(attempt, g->refused[i].attempt))
+			return &g->refused[i];
+	return NULL;
+}
+
+void agent_refuse(struct agent *g, struct str attempt, int64_t epoch, const struct err *why)
+{
+	struct refused *r = find_refused(g, attempt);
+
+	if (r == NULL)
+		r = find_refused(g, STR(""));
+	if (r == NULL || attempt.n == 0 || attempt.n >= sizeof r->attempt || r->epoch == epoch)
+		return; /* it is given again later, or has been refused already */
+	log_error("assignment cannot be taken", LOG_STR("attempt", attempt), LOG_E(why),
+		LOG_S("field", why->field));
+	(void)str_print(r->attempt, sizeof r->attempt, "%.*s", STR_ARG(attempt));
+	(void)str_print(r->message, sizeof r->message, "%.150s%s%.200s", why->field,
+		why->field[0] != '\0' ? ": " : "", why->msg);
+	agent_clean(r->message);
+	r->epoch = epoch;
+	agent_changed(g);
+}
+
 static bool take(struct agent *g, const struct assignment *task)
 {
 	struct job *j = find_job(g, task->attempt);
@@ -82,8 +117,7 @@ static bool take(struct agent *g, const struct assignment *task)
 		return false;
 	j = job_new(g, task, &e);
 	if (j == NULL) {
-		log_error(
-			"assignment cannot be taken", LOG_STR("attempt", task->attempt), LOG_E(&e));
+		agent_refuse(g, task->attempt, task->epoch, &e);
 		return false;
 	}
 	j->next = g->jobs;
@@ -112,7 +146,11 @@ bool agent_apply(struct agent *g, const struct sync_reply *r)
 	bool news = false;
 
 	for (size_t i = 0; i < r->forget.n; i++) {
-		j = find_job(g, *list_at(&r->forget, struct str, i));
+		struct str id = *list_at(&r->forget, struct str, i);
+		struct refused *refused = find_refused(g, id);
+		if (refused != NULL)
+			*refused = (struct refused){ .epoch = 0 };
+		j = find_job(g, id);
 		if (j != NULL && job_forget(j))
 			news = true;
 	}
@@ -178,10 +216,7 @@ static void warn(struct warnings *w, const char *what, const char *text)
 	if (w->n == WARNINGS_MAX)
 		return;
 	(void)str_print(line, sizeof line, "%s%s", what, text);
-	bool valid = str_utf8_valid(str_c(line));
-	for (char *p = line; *p != '\0'; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!valid && (unsigned char)*p > 0x7f))
-			*p = ' ';
+	agent_clean(line);
 	w->p[w->n++] = arena_str(w->a, str_c(line));
 }
 
@@ -216,12 +251,29 @@ static struct list report_runtimes(const struct agent *g, struct arena *a)
 	return (struct list){ names, n };
 }
 
+static size_t report_refused(const struct agent *g, struct sync_attempt *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < AGENT_REFUSED; i++) {
+		const struct refused *r = &g->refused[i];
+		if (r->attempt[0] != '\0')
+			out[n++] = (struct sync_attempt){ .id = str_c(r->attempt),
+				.epoch = r->epoch,
+				.state = ATTEMPT_FAILED,
+				.reason = str_c(reason_names[REASON_BAD_ASSIGNMENT]),
+				.message = str_c(r->message) };
+	}
+	return n;
+}
+
 /* A request has room for so much evidence; who ended beyond that is told of when others have been
  * forgotten. */
 static struct list report_attempts(const struct agent *g, struct arena *a)
 {
-	struct sync_attempt *all = arena_array_of(a, struct sync_attempt, g->n_jobs + 1);
-	size_t n = 0, used = 0;
+	struct sync_attempt *all =
+		arena_array_of(a, struct sync_attempt, g->n_jobs + AGENT_REFUSED);
+	size_t n = report_refused(g, all), used = 0;
 
 	for (const struct job *j = g->jobs; j != NULL; j = j->next) {
 		struct sync_attempt *one = &all[n];

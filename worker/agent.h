@@ -15,7 +15,15 @@
 
 struct job;
 
-enum { AGENT_JOBS_MAX = 1024, AGENT_RECENT = 256 };
+enum { AGENT_JOBS_MAX = 1024, AGENT_RECENT = 256, AGENT_REFUSED = 64 };
+
+/* An assignment that could not be taken; told until the server says forget. In memory only: after a
+ * restart it is given, and refused, again. */
+struct refused {
+	char attempt[ID_MAX]; /* "": free */
+	int64_t epoch;
+	char message[400];
+};
 
 struct agent_runtime {
 	struct agent *agent;
@@ -43,6 +51,7 @@ struct agent {
 	bool draining, closing;
 	char recent[AGENT_RECENT][ID_MAX]; /* attempts that were forgotten last */
 	size_t n_recent;
+	struct refused refused[AGENT_REFUSED];
 	struct loop_timer probe, ready;
 	int lock; /* of work-dir: one worker each */
 };
@@ -58,6 +67,9 @@ int agent_find_init(struct agent *g, struct err *e) MUST_CHECK;
 int agent_open_runtimes(struct agent *g, struct err *e) MUST_CHECK;
 void agent_probe(struct agent *g);
 
+/* Blanks what a message must not hold. */
+void agent_clean(char *text);
+
 /* ---- for the jobs ---- */
 /* Something that the server is told has changed. */
 void agent_changed(struct agent *g);
@@ -70,6 +82,8 @@ struct runtime *agent_runtime_find(const struct agent *g, struct str name);
 /* ---- for the exchange ---- */
 /* True when it brought anything new. */
 bool agent_apply(struct agent *g, const struct sync_reply *r);
+/* An assignment cannot be taken: that attempt ends, and nothing else. */
+void agent_refuse(struct agent *g, struct str attempt, int64_t epoch, const struct err *why);
 /* The server has heard of us. */
 void agent_renewed(struct agent *g);
 /* Some assignments are not on disk yet, and are therefore not told of as held. */

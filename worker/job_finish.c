@@ -38,10 +38,7 @@ static void set_message(struct job *j, enum reason why, const char *message)
 	if (message[0] == '\0')
 		message = reason_sentence(why);
 	(void)str_print(j->message, sizeof j->message, "%s", message);
-	bool valid = str_utf8_valid(str_c(j->message));
-	for (char *p = j->message; *p != '\0'; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!valid && (unsigned char)*p > 0x7f))
-			*p = ' ';
+	agent_clean(j->message);
 	j->rec.message = str_c(j->message);
 }
 
@@ -169,7 +166,9 @@ static void finish_outputs(struct job *j)
 {
 	char root[PATH_MAX];
 
-	if (j->rec.result == ATTEMPT_SUCCEEDED && j->rec.stop != REASON_NONE)
+	/* Without its outputs it would be no success; a command that leaves none is done. */
+	if (j->rec.result == ATTEMPT_SUCCEEDED && j->task.outputs.n != 0 &&
+		(j->rec.stop == REASON_CANCELLED || j->rec.stop == REASON_SUPERSEDED))
 		set_result(j, ATTEMPT_CANCELLED, (enum reason)j->rec.stop, "");
 	if (j->rec.result != ATTEMPT_SUCCEEDED || j->task.outputs.n == 0) {
 		finish_end(j);

@@ -7,6 +7,8 @@
 #include "worker/ship/logs.h"
 #include "worker/ship/watch.h"
 
+#include <signal.h>
+
 enum {
 	LOOK_MS = 1000, /* beside the watch of the control folder */
 	LOOK_BLIND_MS = 200, /* without one */
@@ -179,10 +181,18 @@ static void take_end(struct job *j)
 	j->rec.signal = s->signo;
 }
 
+/* It came to its own end before anything that was sent to end it: its own result stands. Ended by
+ * force, the init may have had no time to say that it was us. */
+static bool ended_by_itself(const struct runtime_status *s)
+{
+	return !s->stopped && (s->end == RUNTIME_END_EXITED || s->end == RUNTIME_END_OOM ||
+				      (s->end == RUNTIME_END_SIGNALED && s->signo != SIGKILL));
+}
+
 static void job_ended(struct job *j)
 {
 	const struct runtime_status *s = &j->status;
-	enum reason stop = (enum reason)j->rec.stop;
+	enum reason stop = ended_by_itself(s) ? REASON_NONE : (enum reason)j->rec.stop;
 
 	take_end(j);
 	if (s->state == RUNTIME_GONE)

@@ -6,6 +6,7 @@
 #include "lib/fetch/retry.h"
 #include "lib/loop/timer.h"
 #include "worker/agent.h"
+#include "worker/reply.h"
 
 enum {
 	ARENA_MAX = 96 << 20,
@@ -135,10 +136,15 @@ static int apply(struct lane *l, const struct fetch_reply *reply, struct err *e)
 {
 	struct arena *a = arena_new(ARENA_MAX);
 	struct sync_reply want;
-	int rc = field_decode_reply(sync_reply_fields, reply->body, a, &want, e);
+	struct list bad;
+	int rc = reply_read(reply->body, a, &want, &bad, e);
 
 	if (rc == 0) {
 		agent_renewed(l->s->agent);
+		for (size_t i = 0; i < bad.n; i++) {
+			const struct bad_assignment *b = list_at(&bad, struct bad_assignment, i);
+			agent_refuse(l->s->agent, b->attempt, b->epoch, &b->why);
+		}
 		l->news = agent_apply(l->s->agent, &want);
 	}
 	arena_drop(a);

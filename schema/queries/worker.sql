@@ -139,6 +139,18 @@ WITH ended AS (
 )
 SELECT id, run_id FROM ended;
 
+-- name: sync_refuse :one
+-- params: worker_id text, id text, message text
+WITH ended AS (
+	UPDATE attempt a SET state = 'failed', reason = 'bad_assignment', message = $3, ended_at = now()
+	WHERE a.worker_id = $1 AND a.id = $2 AND a.state = 'assigned'
+	RETURNING a.id, a.run_id, a.step_id, a.project_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', $1, 'state', 'failed') FROM ended
+)
+SELECT id, run_id FROM ended;
+
 -- name: sync_worker_state :one
 -- params: id text
 SELECT state FROM worker WHERE id = $1;

@@ -6,17 +6,22 @@
  */
 #include "server/rest/sync.h"
 #include "api/run.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/db/group.h"
-#include "lib/json/json_read.h"
+#include "server/rest/assignment.h"
 #include "server/rest/handlers.h"
 #include "server/sched/fleet.h"
 #include "server/sched/progress.h"
-#include "server/sched/spec.h"
-#include "server/store/credential.h"
 #include "server/store/worker_store.h"
 
-enum { PARK_MS = 25000, REPORT_BYTES = 512, REPORT_ARENA = 32 << 20 };
+enum {
+	PARK_MS = 25000,
+	REPORT_BYTES = 512,
+	REPORT_ARENA = 32 << 20,
+	ASSIGN_MAX = 256, /* assignments in one reply */
+	REPLY_BYTES = 20 << 20 /* of assignments; a worker takes replies of 32 MiB */
+};
 
 struct reporter {
 	struct db_group *group;
@@ -34,6 +39,8 @@ struct sync {
 	struct sync_reply reply;
 	struct str *missing; /* attempts that the worker should have and has not */
 	size_t missing_n;
+	struct str *refused, *why; /* of those: what no worker can be given, and why not */
+	size_t refused_n;
 	bool left; /* the client has gone */
 };
 
@@ -272,7 +279,7 @@ static bool find_missing(struct call *c, struct sync *s, const struct db_rows *o
 			continue;
 		if (db_bool(open, i, 1))
 			unheard = true;
-		else
+		else if (s->missing_n < ASSIGN_MAX)
 			s->missing[s->missing_n++] = arena_str(c->arena, db_str(open, i, 0));
 	}
 	return unheard;
@@ -381,81 +388,82 @@ static void sync_on_left(void *arg)
 
 /* ---- the details of an assignment ---- */
 
-static int64_t span_us(const struct field_span *span)
+/* What may go into this reply beside what is in it already. */
+struct room {
+	size_t values, bytes;
+};
+
+static struct room room_of(const struct sync *s)
 {
-	return span->text.n != 0 ? clock_add(0, span->span, 1) : 0;
+	return (struct room){ ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n - s->reply.forget.n,
+		REPLY_BYTES };
 }
 
-static int fill_outputs(const struct step_spec *spec, struct arena *a, struct assignment *out)
+static bool fits(struct room *left, const struct assignment *one)
 {
-	struct assigned_output *list =
-		arena_array_of(a, struct assigned_output, spec->outputs.n + 1);
+	struct room takes = { assignment_values(one), assignment_bytes(one) };
 
-	for (size_t i = 0; i < spec->outputs.n; i++) {
-		const struct output_spec *o = list_at(&spec->outputs, struct output_spec, i);
-		list[i] = (struct assigned_output){ o->name, o->path, o->kind };
-	}
-	out->outputs = (struct list){ list, spec->outputs.n };
-	return 0;
+	if (takes.values > left->values || takes.bytes > left->bytes)
+		return false;
+	left->values -= takes.values;
+	left->bytes -= takes.bytes;
+	return true;
 }
 
-/* The runtime that placement chose goes first. */
-static void fill_runtimes(
-	const struct step_spec *spec, struct str chosen, struct arena *a, struct assignment *out)
+static void refused_on_ended(struct call *c, const struct db_rows *rows)
 {
-	int *list = arena_array_of(a, int, spec->runtimes.n + 1);
-	size_t n = 0;
+	const struct sync *s = c->state;
 
-	for (int r = 0; r < RUNTIME_COUNT; r++)
-		if (str_is(chosen, runtime_names[r]))
-			list[n++] = r;
-	for (size_t i = 0; i < spec->runtimes.n; i++)
-		if (n == 0 || *list_at(&spec->runtimes, int, i) != list[0])
-			list[n++] = *list_at(&spec->runtimes, int, i);
-	out->runtimes = (struct list){ list, n };
+	for (size_t i = 0; i < s->refused_n; i++)
+		if (rows[i].n != 0)
+			progress_run(c->app, db_str(&rows[i], 0, 1));
+	sync_reply_now(c);
 }
 
-static int read_assignment(
-	struct call *c, const struct db_rows *r, struct assignment *out, struct err *e)
+/* An attempt that no worker can be given ends alone; the others go on. */
+static void end_refused(struct call *c)
 {
-	struct step_spec spec;
+	const struct sync *s = c->state;
+	struct db_unit *u = call_unit(c);
 
-	if (db_row_decode(r, 0, assignment_fields, c->arena, out, e) < 0 ||
-		field_decode_reply(step_spec_fields, db_str(r, 0, db_col(r, "spec")), c->arena,
-			&spec, e) < 0 ||
-		spec_argv(spec.run, c->arena, &out->argv, e) < 0)
-		return -1;
-	out->image = spec.image;
-	out->env = spec.env;
-	out->shm = spec.resources.shm;
-	out->time_limit = span_us(&spec.time_limit);
-	out->start_timeout = span_us(&spec.timeouts.start);
-	out->self_stop_after =
-		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
-	out->log_max = spec.logs.max;
-	out->token = credential_derive(c->app->pepper, CREDENTIAL_JOB, out->attempt, c->arena).text;
-	fill_runtimes(&spec, db_str(r, 0, db_col(r, "runtime")), c->arena, out);
-	return fill_outputs(&spec, c->arena, out);
+	for (size_t i = 0; i < s->refused_n; i++)
+		worker_store_refuse(u, c->who.worker_id, s->refused[i], s->why[i]);
+	call_send(c, u, DB_WRITE, refused_on_ended);
+}
+
+static void refuse(struct call *c, struct sync *s, struct str attempt, const struct err *e)
+{
+	log_warn("attempt cannot be given to a worker", LOG_STR("attempt", attempt), LOG_E(e),
+		LOG_S("field", e->field));
+	s->refused[s->refused_n] = attempt;
+	s->why[s->refused_n++] =
+		arena_printf(c->arena, "%s%s%s", e->field, e->field[0] != '\0' ? ": " : "", e->msg);
 }
 
 static void sync_on_details(struct call *c, const struct db_rows *rows)
 {
 	struct sync *s = c->state;
 	struct assignment *list = arena_array_of(c->arena, struct assignment, s->missing_n);
+	struct room left = room_of(s);
 	struct err e;
 	size_t n = 0;
 
+	s->refused = arena_array_of(c->arena, struct str, s->missing_n);
+	s->why = arena_array_of(c->arena, struct str, s->missing_n);
+	s->refused_n = 0;
 	for (size_t i = 0; i < s->missing_n; i++) {
 		if (rows[i].n == 0)
 			continue;
-		if (read_assignment(c, &rows[i], &list[n], &e) < 0) {
-			call_fail(c, &e);
-			return;
-		}
-		n++;
+		if (assignment_read(c, &rows[i], &list[n], &e) < 0)
+			refuse(c, s, s->missing[i], &e);
+		else if (fits(&left, &list[n]))
+			n++; /* else it comes with the next exchange, where it is missing again */
 	}
 	s->reply.assign = (struct list){ list, n };
-	sync_reply_now(c);
+	if (s->refused_n != 0)
+		end_refused(c);
+	else
+		sync_reply_now(c);
 }
 
 const struct binding sync_bindings[] = {

@@ -216,10 +216,8 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 		.infra_failures = v.infra,
 		.started_at = s->attempt_started_at,
 		.state = STEP_FAILED };
-	if (v.again && !p->run->cancelling)
-		c.state = STEP_QUEUED;
-	else if (p->run->cancelling)
-		c.state = STEP_CANCELLED;
+	if (v.again)
+		c.state = p->run->cancelling ? STEP_CANCELLED : STEP_QUEUED;
 	set_step(p, i, &c);
 	return c.state == STEP_QUEUED ? queue_step(p, i, p->now + v.delay, e) : 0;
 }

@@ -158,6 +158,12 @@ void worker_store_cancel_unheard(
 	db_stmt(u, SQL_SYNC_CANCEL_UNHEARD, DB_TEXT(worker_id), DB_TEXTS(known, n));
 }
 
+void worker_store_refuse(
+	struct db_unit *u, struct str worker_id, struct str attempt_id, struct str why)
+{
+	db_stmt(u, SQL_SYNC_REFUSE, DB_TEXT(worker_id), DB_TEXT(attempt_id), DB_TEXT(why));
+}
+
 void worker_store_state(struct db_unit *u, struct str id)
 {
 	db_stmt(u, SQL_SYNC_WORKER_STATE, DB_TEXT(id));

@@ -316,6 +316,69 @@ def test_cancel_while_running_reaches_the_worker_and_frees_what_it_held(admin, p
     hand.finish(b)
 
 
+@pytest.mark.parametrize("state,more,run_state,step_state", [
+    ("succeeded", {"exit_code": 0}, "succeeded", "succeeded"),
+    ("failed", {"reason": "exit_code", "exit_code": 3}, "cancelled", "failed"),
+    ("failed", {"reason": "staging_failed"}, "cancelled", "cancelled")])  # would have been tried again
+def test_an_end_before_the_cancel_arrives_stands(admin, project, hand, state, more, run_state, step_state):
+    run = submit(admin, project, pipeline({"a": step(project)}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    hand.finish(a, state, **more)
+    ended(admin, run, run_state)
+    assert steps_of(admin, run)["a"]["state"] == step_state
+
+
+def values(json_value):
+    """How many values there are, as a reader of JSON counts them."""
+    inner = json_value.values() if isinstance(json_value, dict) else json_value if isinstance(json_value, list) else ()
+    return 1 + sum(values(v) for v in inner)
+
+
+def data_of(server, admin, project, name, files):
+    """A data set with so many files."""
+    body = b"x"
+    digest = hashlib.sha256(body).hexdigest()
+    admin.put(f"/api/v1/projects/{project}/blobs/{digest}", body, expect=201)
+    admin.post(f"/api/v1/projects/{project}/datasets", {"name": name}, expect=201)
+    made = admin.post(f"/api/v1/projects/{project}/datasets/{name}/versions",
+                      {"files": [{"path": "0", "digest": digest, "size": 1}], "latest": True}, expect=201).json()["id"]
+    server.sql(f"INSERT INTO dataset_file (version_id, path, size, digest) SELECT '{made}', i::text, 1, '\\x{digest}' "
+               f"FROM generate_series(1, {files - 1}) i; UPDATE dataset_version SET files = {files} WHERE id = '{made}'")
+
+
+def test_a_reply_holds_no_more_than_a_worker_can_read(server, admin, project, hand):
+    data_of(server, admin, project, "d", 4000)
+    source = pipeline({"a": step(project)}, spec="  datasets: {in: {name: d}}\n")
+    for _ in range(5):
+        submit(admin, project, source)
+    sizes = []
+
+    def all_there():
+        reply = hand.sync()
+        sizes.append((values(reply), len(reply.get("assign", []))))
+        return len(hand.fresh) == 5
+    until(all_there, 45)
+    assert max(n for n, _ in sizes) <= 50000 and max(k for _, k in sizes) > 1
+    for a in hand.fresh:
+        assert len(a["datasets"][0]["files"]) == 4000
+        hand.finish(a)
+
+
+def test_what_no_worker_can_be_given_fails_alone(server, admin, project, hand):
+    data_of(server, admin, project, "big", 10001)
+    bad = submit(admin, project, pipeline({"a": step(project, retries="{infra: 0}")}, spec="  datasets: {in: {name: big}}\n"))
+    good = submit(admin, project, pipeline({"a": step(project)}))
+    [a] = hand.take()
+    assert a["run"] == good["id"]
+    hand.finish(a)
+    ended(admin, good, "succeeded")
+    until(lambda: hand.sync() and run_of(admin, bad)["state"] == "failed", 15)
+    failed = run_of(admin, bad)
+    assert failed["reason"] == "bad_assignment" and "/datasets" in failed["message"] and "10000" in failed["message"]
+
+
 def test_cancel_before_the_worker_has_heard(server, admin, project, hand):
     hand.sync()
     run = submit(admin, project, pipeline({"a": step(project)}))

@@ -335,6 +335,44 @@ def test_cancel_while_running(server, worker):
     assert server.output(a, 1) == b"up\nasked\n"
 
 
+def test_a_success_after_the_cancel_is_cancelled(server, worker):
+    a = server.assign(sh("trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+    server.wait(lambda s: b"up" in s.attempts[a].log)
+    server.cancel(a)
+    end = server.wait_end(a)
+    assert (end["state"], end["reason"], end["exit_code"]) == ("cancelled", "cancelled", 0)
+
+
+@pytest.mark.parametrize("code,state,reason", [(0, "succeeded", ""), (4, "failed", "exit_code")])
+def test_an_end_before_the_cancel_stands(server, worker, code, state, reason):
+    """The command ends while the worker is held still, so that the cancel is there before the worker has seen the end."""
+    path, held = gate(worker, "go")
+    a = server.assign(sh(f"echo up; {held}; exit {code}"))
+    server.wait(lambda s: b"up" in s.attempts[a].log)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    try:
+        open_gate(path)
+        wait_for(lambda: f"code={code}\n" in open(worker.dir(a, "ctl", "status")).read())
+        server.cancel(a)
+    finally:
+        os.kill(worker.process.pid, signal.SIGCONT)
+    end = server.wait_end(a)
+    assert (end["state"], end.get("reason", ""), end["exit_code"]) == (state, reason, code)
+
+
+@pytest.mark.parametrize("bad", [{"argv": []}, {"runtimes": ["abacus"]}, {"argv": "true"}, {"cpus": "many"}, {"step_name": 7},
+                                 {"datasets": [{"name": "d", "files": [{"path": "x", "digest": 7, "size": 1}]}]}, {"attempt": "Not/An/Id"}])
+def test_a_bad_assignment_is_refused_alone(server, worker, bad):
+    with server.lock:
+        one, two, three = (server.assign(sh("echo well")), server.assign(**{"argv": ["true"], **bad}), server.assign(sh("echo well")))
+    for good in (one, three):
+        assert server.wait_end(good)["state"] == "succeeded"
+    end = server.wait_end(two)
+    assert (end["state"], end["reason"]) == ("failed", "bad_assignment") and end["message"]
+    wait_for(lambda: two not in {a["id"] for a in server.last_sync.get("attempts", [])})
+    assert server.wait_end(server.assign(sh("echo well")))["state"] == "succeeded"
+
+
 def test_cancel_is_enforced(server, worker):
     a = server.assign(sh("trap '' TERM; echo up; while :; do sleep 0.05; done"))
     server.wait(lambda s: b"up" in s.attempts[a].log)

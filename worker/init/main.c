@@ -128,23 +128,6 @@ static void ask_to_end(struct init *i, const char *reason)
 		i->kill_at = tick_elapsed() + i->opt.grace_us;
 }
 
-static void on_signal(struct init *i, int sig)
-{
-	if (i->ended) {
-		if (sig == SIGTERM || sig == SIGQUIT)
-			i->drain_until = tick_elapsed();
-		return;
-	}
-	if (sig == SIGTERM) {
-		ask_to_end(i, "stopped");
-	} else if (sig == SIGQUIT) {
-		i->status.reason = i->status.reason != NULL ? i->status.reason : "stopped";
-		(void)kill(-i->child.pid, SIGKILL);
-	} else {
-		(void)kill(-i->child.pid, sig);
-	}
-}
-
 static void reap(struct init *i)
 {
 	int st;
@@ -158,6 +141,24 @@ static void reap(struct init *i)
 		i->status.ended_us = tick_real();
 		i->status.state = WIFEXITED(st) ? STATUS_EXITED : STATUS_SIGNALED;
 		i->status.code = WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st);
+	}
+}
+
+static void on_signal(struct init *i, int sig)
+{
+	reap(i); /* a command that has ended before it was asked to is not one that was stopped */
+	if (i->ended) {
+		if (sig == SIGTERM || sig == SIGQUIT)
+			i->drain_until = tick_elapsed();
+		return;
+	}
+	if (sig == SIGTERM) {
+		ask_to_end(i, "stopped");
+	} else if (sig == SIGQUIT) {
+		i->status.reason = i->status.reason != NULL ? i->status.reason : "stopped";
+		(void)kill(-i->child.pid, SIGKILL);
+	} else {
+		(void)kill(-i->child.pid, sig);
 	}
 }
 
