@@ -140,6 +140,29 @@ static int take_flag(struct cli *c, int argc, const char *const *argv, int i, st
 	return used;
 }
 
+/* Words that name no command, or a group of commands: its flags are unknown, too, and only what any
+ * command takes is looked at. */
+static int split_unknown(struct cli *c, int argc, const char *const *argv, int i, struct err *e)
+{
+	while (i < argc) {
+		struct str word = str_c(argv[i]);
+		if (word.n < 2 || word.p[0] != '-') {
+			c->args[c->n_args++] = argv[i++];
+			continue;
+		}
+		struct str name = str_slice(word, 2, word.n);
+		ptrdiff_t equals = str_find_char(name, '=');
+		name.n = equals >= 0 ? (size_t)equals : name.n;
+		bool known = word.p[1] == '-' ? command_flag(NULL, name) != NULL
+					      : command_letter(NULL, word.p[1]) != NULL;
+		int used = known ? take_flag(c, argc, argv, i, e) : 1;
+		if (used < 0)
+			return -1;
+		i += used;
+	}
+	return 0;
+}
+
 /* Words and flags apart. Before the command is known, only global flags are; so the first pass
  * collects words with the flags' values still among them when the command is not known yet. */
 static int split_words(struct cli *c, int argc, const char *const *argv, struct err *e)
@@ -153,11 +176,8 @@ static int split_words(struct cli *c, int argc, const char *const *argv, struct 
 		i += used;
 	}
 	c->cmd = command_find(argc - i, argv + i, &words);
-	if (c->cmd == NULL) {
-		while (i < argc && c->n_args < 4)
-			c->args[c->n_args++] = argv[i++];
-		return 0;
-	}
+	if (c->cmd == NULL)
+		return split_unknown(c, argc, argv, i, e);
 	bool only_words = false;
 	for (i += words; i < argc;) {
 		if (!only_words && strcmp(argv[i], "--") == 0) {
@@ -389,37 +409,26 @@ static void print_error(const struct cli *c, const struct err *e)
 	(void)fputc('\n', stderr);
 }
 
-static void print_help(const struct buf *text, FILE *to)
+static int print_text(const struct buf *text, bool asked)
 {
-	(void)fwrite(text->p, 1, text->n, to);
+	(void)fwrite(text->p, 1, text->n, asked ? stdout : stderr);
+	return asked ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* Words that name no command: a noun alone gets its help, anything else a suggestion. */
+/* Words that name no command: nothing and a group get their help, anything else a suggestion. */
 static int unknown_command(const struct cli *c, struct err *e)
 {
-	struct str first = cli_arg(c, 0);
+	bool asked = cli_has(c, "help");
 	struct buf text;
-	const char *near;
+	int rc = -1;
 
 	buf_init(&text, 1 << 20);
-	if (c->n_args == 0) {
-		help_program(&text);
-		print_help(&text, cli_has(c, "help") ? stdout : stderr);
-		buf_done(&text);
-		return cli_has(c, "help") ? EXIT_DONE : EXIT_USAGE;
-	}
-	if (c->n_args == 1 && help_is_noun(first)) {
-		help_noun(first, &text);
-		print_help(&text, cli_has(c, "help") ? stdout : stderr);
-		buf_done(&text);
-		return cli_has(c, "help") ? EXIT_DONE : EXIT_USAGE;
-	}
+	if (help_words(c->n_args, c->args, &text))
+		rc = print_text(&text, asked);
+	else
+		(void)help_unknown(c->n_args, c->args, e);
 	buf_done(&text);
-	near = command_suggest(c->n_args, c->args);
-	return cli_usage(e, "there is no command '%s%s%s'%s%s%s; see 'tidemill help'", c->args[0],
-		c->n_args > 1 ? " " : "", c->n_args > 1 ? c->args[1] : "",
-		near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-		near != NULL ? "'" : "");
+	return rc;
 }
 
 static int run(struct cli *c, int argc, const char *const *argv, struct err *e)
@@ -428,12 +437,14 @@ static int run(struct cli *c, int argc, const char *const *argv, struct err *e)
 
 	if (split_words(c, argc, argv, e) < 0 || settle_output(c, e) < 0)
 		return -1;
+	if (cli_has(c, "version"))
+		return printf("tidemill %s\n", TIDEMILL_VERSION) > 0 ? EXIT_DONE : EXIT_OTHER;
 	if (c->cmd == NULL)
 		return unknown_command(c, e);
 	if (cli_has(c, "help")) {
 		buf_init(&text, 1 << 20);
 		help_command(c->cmd, &text);
-		print_help(&text, stdout);
+		(void)print_text(&text, true);
 		buf_done(&text);
 		return EXIT_DONE;
 	}

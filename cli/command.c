@@ -14,6 +14,7 @@ const struct flag global_flags[] = {
 	{ "no-color", FLAG_BOOL, .doc = "No colours (NO_COLOR)" },
 	{ "quiet", FLAG_BOOL, .letter = 'q', .doc = "Only data and errors" },
 	{ "help", FLAG_BOOL, .letter = 'h', .doc = "Help" },
+	{ "version", FLAG_BOOL, .letter = 'V', .doc = "The program's version" },
 	{ 0 },
 };
 
@@ -47,7 +48,7 @@ const struct command *command_find(int argc, const char *const *argv, int *ret_w
 	return best;
 }
 
-enum { WORD_MAX = 64, FAR = 3 };
+enum { WORD_MAX = 64, NEAR = 2, FAR = 3 };
 
 /* Levenshtein's distance, with more than WORD_MAX bytes being far away. */
 static int distance(struct str a, struct str b)
@@ -87,15 +88,22 @@ static int name_distance(const char *name, int argc, const char *const *argv)
 	return sum;
 }
 
-const char *command_suggest(int argc, const char *const *argv)
+struct str command_suggest(int argc, const char *const *argv)
 {
-	const char *best = NULL;
-	int least = FAR + 1;
+	struct str best = STR_NONE;
+	int least = NEAR + 1;
 
 	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
+		struct str rest = str_c(cmd->name), group;
 		int d = name_distance(cmd->name, argc, argv);
+		(void)str_next(&rest, ' ', &group);
 		if (d < least) {
-			best = cmd->name;
+			best = str_c(cmd->name);
+			least = d;
+		}
+		d = argc == 1 ? distance(group, str_c(argv[0])) : least;
+		if (d < least && (size_t)d < group.n) {
+			best = group;
 			least = d;
 		}
 	}

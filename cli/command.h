@@ -49,8 +49,8 @@ extern const struct flag global_flags[];
 /* The command whose words begin argv, the longest one; *ret_words says how many they are. NULL when
  * there is none. */
 const struct command *command_find(int argc, const char *const *argv, int *ret_words);
-/* The name that these words may have been meant to be, or NULL. */
-const char *command_suggest(int argc, const char *const *argv);
+/* The name of the command or group that these words may have been meant to be, or STR_NONE. */
+struct str command_suggest(int argc, const char *const *argv);
 /* Least and greatest number of positional arguments; *ret_max is -1 for no end. */
 void command_arity(const struct command *cmd, int *ret_min, int *ret_max);
 /* By name or by letter, among the command's flags and the global ones; NULL: neither has it. `cmd`

@@ -10,15 +10,6 @@ static struct str first_word(const char *name)
 	return word;
 }
 
-bool help_is_noun(struct str word)
-{
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
-		if (str_eq(first_word(cmd->name), word))
-			return true;
-	}
-	return false;
-}
-
 /* Spaces from `start` on up to a column. */
 static void pad(struct buf *out, size_t start, size_t want)
 {
@@ -53,7 +44,7 @@ static void add_line(const struct command *cmd, size_t width, struct buf *out)
 	buf_addf(out, "%s\n", cmd->doc);
 }
 
-void help_program(struct buf *out)
+static void help_program(struct buf *out)
 {
 	struct str last = STR_NONE;
 
@@ -71,13 +62,34 @@ void help_program(struct buf *out)
 		      "exit codes mean.\n");
 }
 
-void help_noun(struct str noun, struct buf *out)
+/* Whether the name begins with all of these words. */
+static bool is_below(const char *name, int n, const char *const *words)
 {
-	buf_addf(out, "usage: tidemill %.*s …\n\n", STR_ARG(noun));
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
-		if (str_eq(first_word(cmd->name), noun))
-			add_line(cmd, 44, out);
+	struct str rest = str_c(name), word;
+
+	for (int i = 0; i < n; i++) {
+		if (!str_next(&rest, ' ', &word) || !str_is(word, words[i]))
+			return false;
 	}
+	return true;
+}
+
+static bool help_group(int n, const char *const *words, struct buf *out)
+{
+	bool found = false;
+
+	buf_adds(out, "usage: tidemill");
+	for (int i = 0; i < n; i++)
+		buf_addf(out, " %s", words[i]);
+	buf_adds(out, " …\n\n");
+	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
+		if (is_below(cmd->name, n, words)) {
+			add_line(cmd, 44, out);
+			found = true;
+		}
+	}
+	buf_addf(out, "\n'tidemill help %s COMMAND' tells more.\n", words[0]);
+	return found;
 }
 
 void help_command(const struct command *cmd, struct buf *out)
@@ -94,7 +106,7 @@ void help_command(const struct command *cmd, struct buf *out)
 		buf_addf(out, "\nOperation of the API: %s\n", cmd->route);
 }
 
-void help_exit_codes(struct buf *out)
+static void help_exit_codes(struct buf *out)
 {
 	static const struct {
 		enum cli_exit code;
@@ -117,6 +129,61 @@ void help_exit_codes(struct buf *out)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		buf_addf(out, "%4d  %s\n", (int)rows[i].code, rows[i].meaning);
+}
+
+bool help_words(int n, const char *const *words, struct buf *out)
+{
+	int used = 0;
+	const struct command *cmd = command_find(n, words, &used);
+
+	if (n == 0)
+		help_program(out);
+	else if (cmd != NULL && used == n)
+		help_command(cmd, out);
+	else if (n == 1 && strcmp(words[0], "exit-codes") == 0)
+		help_exit_codes(out);
+	else if (help_group(n, words, out))
+		return true;
+	else
+		buf_clear(out);
+	return out->n != 0;
+}
+
+/* The verbs of a group: ", only: submit, list, show". */
+static void add_verbs(int n, const char *const *words, struct buf *out)
+{
+	struct str last = STR_NONE;
+
+	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
+		struct str rest = str_c(cmd->name), word;
+		if (!is_below(cmd->name, n, words))
+			continue;
+		for (int i = 0; i <= n; i++)
+			word = str_next(&rest, ' ', &word) ? word : STR_NONE;
+		if (word.n != 0 && !str_eq(word, last))
+			buf_addf(out, "%s%.*s", out->n != 0 ? ", " : ", only: ", STR_ARG(word));
+		last = word;
+	}
+}
+
+int help_unknown(int n, const char *const *words, struct err *e)
+{
+	struct str near = command_suggest(n, words);
+	struct buf given, hint;
+
+	buf_init(&given, 200);
+	buf_init(&hint, 4096);
+	for (int i = 0; i < n && i < 3; i++)
+		buf_addf(&given, "%s%.60s", i > 0 ? " " : "", words[i]);
+	if (near.n != 0)
+		buf_addf(&hint, ", did you mean '%.*s'?", STR_ARG(near));
+	for (int known = n - 1; known > 0 && hint.n == 0; known--)
+		add_verbs(known, words, &hint);
+	(void)cli_usage(e, "there is no command '%.*s'%.*s; see 'tidemill help'",
+		STR_ARG(buf_str(&given)), STR_ARG(buf_str(&hint)));
+	buf_done(&given);
+	buf_done(&hint);
+	return -1;
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */

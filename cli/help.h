@@ -3,12 +3,12 @@
 #define CLI_HELP_H
 #include "cli/cli.h"
 
-void help_program(struct buf *out);
-void help_noun(struct str noun, struct buf *out);
+/* Of the program without words, of a group ("model", "model alias"), of a command, or of a topic
+ * ("exit-codes"). False for other words. */
+bool help_words(int n, const char *const *words, struct buf *out);
 void help_command(const struct command *cmd, struct buf *out);
-void help_exit_codes(struct buf *out);
+/* ERR_INVALID that says that there is no such command, and which one may have been meant. */
+int help_unknown(int n, const char *const *words, struct err *e);
 void help_completion(struct buf *out);
-/* Whether some command begins with this word. */
-bool help_is_noun(struct str word);
 
 #endif

@@ -141,7 +141,7 @@ static int on_message(void *arg, const struct sse_message *m, struct err *e)
 static void place(struct tail *t, struct api_pair *query)
 {
 	query[0] = query[1] = (struct api_pair){ NULL, STR_NONE };
-	if (t->seen.next == 0 && t->o->tail != 0) {
+	if (t->seen.next == 0 && t->o->tail > 0) {
 		(void)str_print(t->last, sizeof t->last, "%lld", (long long)t->o->tail);
 		query[0] = (struct api_pair){ "tail", str_c(t->last) };
 		return;
@@ -222,10 +222,11 @@ static int print_raw(struct cli *c, struct str attempt, struct err *e)
 	return view_flush(e);
 }
 
-static int show_attempt(
-	struct cli *c, struct str attempt, const struct log_options *o, FILE *to, struct err *e)
+/* From line `from` on; 0: what the options say. */
+static int show_attempt(struct cli *c, struct str attempt, const struct log_options *o,
+	int64_t from, FILE *to, struct err *e)
 {
-	struct tail t = { .c = c, .o = o, .attempt = attempt, .to = to };
+	struct tail t = { .c = c, .o = o, .attempt = attempt, .to = to, .seen = { .next = from } };
 	int rc;
 
 	if (o->raw)
@@ -247,7 +248,7 @@ int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e)
 		return -1;
 	struct str attempt = jsn_get_str(jsn_get(r.root, "attempt_id"));
 	if (attempt.n != 0)
-		rc = show_attempt(c, attempt, &o, stderr, e);
+		rc = show_attempt(c, attempt, &o, 0, stderr, e);
 	api_done(&r);
 	return rc;
 }
@@ -258,6 +259,8 @@ struct run_logs {
 	struct cli *c;
 	const struct log_options *o;
 	struct map *shown; /* attempts */
+	struct map
+		*starts; /* with --tail 0: attempt to int64_t, the first line that was not there */
 	bool found, printed;
 };
 
@@ -266,15 +269,53 @@ static bool is_wanted(const struct run_logs *l, const struct jsn *step)
 	return l->o->step.p == NULL || str_eq(l->o->step, jsn_get_str(jsn_get(step, "name")));
 }
 
+/* The number of the first line that is still to come, or still open. */
+static int find_end(struct cli *c, struct str attempt, int64_t *ret, struct err *e)
+{
+	struct api_call q = {
+		.route = "logs.attempt", .params = { attempt }, .query = { { "tail", STR("1") } }
+	};
+	struct api_reply r;
+
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	const struct jsn *last = jsn_at(jsn_get(r.root, "lines"), 0);
+	int64_t line = jsn_get_int(jsn_get(last, "line"), 0);
+	*ret = jsn_get_bool(jsn_get(last, "open"), false) ? line : line + 1;
+	api_done(&r);
+	return 0;
+}
+
+/* Remembers where the attempts that are there end, before any of them is followed. */
+static int on_old_step(void *arg, const struct jsn *step, struct err *e)
+{
+	struct run_logs *l = arg;
+	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
+	int64_t *start = arena_new_of(l->c->arena, int64_t);
+
+	if (!is_wanted(l, step) || attempt.n == 0)
+		return 0;
+	map_put(l->starts, attempt, start);
+	return find_end(l->c, attempt, start, e);
+}
+
+static int64_t start_of(const struct run_logs *l, struct str attempt)
+{
+	const int64_t *start = map_get(l->starts, attempt);
+
+	return start != NULL ? *start : l->o->tail == 0 ? 1 : 0;
+}
+
 static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct run_logs *l = arg;
 	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
+	bool nothing = l->o->tail == 0 && !l->o->follow;
 
 	if (!is_wanted(l, step))
 		return 0;
 	l->found = true;
-	if (attempt.n == 0 || map_get(l->shown, attempt) != NULL)
+	if (attempt.n == 0 || nothing || map_get(l->shown, attempt) != NULL)
 		return 0;
 	map_put(l->shown, attempt, l);
 	l->printed = true;
@@ -286,7 +327,7 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 		else
 			cli_say(l->c, "==> %.*s <==", STR_ARG(jsn_get_str(jsn_get(step, "name"))));
 	}
-	return show_attempt(l->c, attempt, l->o, stdout, e);
+	return show_attempt(l->c, attempt, l->o, start_of(l, attempt), stdout, e);
 }
 
 /* Whether the run had ended before its steps are looked at: then nothing new comes after. */
@@ -334,11 +375,27 @@ static int follow_run(struct run_logs *l, struct str run, struct err *e)
 
 int logs_run(struct cli *c, struct str run, const struct log_options *o, struct err *e)
 {
-	struct run_logs l = { .c = c, .o = o, .shown = map_new() };
-	int rc = follow_run(&l, run, e);
+	struct run_logs l = { .c = c, .o = o, .shown = map_new(), .starts = map_new() };
+	struct api_call steps = { .route = "steps.list", .params = { run } };
+	struct str more;
+	int rc = 0;
 
+	if (o->tail == 0 && o->follow)
+		rc = api_each(c, &steps, 0, on_old_step, &l, &more, e);
+	if (rc == 0)
+		rc = follow_run(&l, run, e);
 	map_free(l.shown);
+	map_free(l.starts);
 	return rc;
+}
+
+static int show_one(struct cli *c, struct str attempt, const struct log_options *o, struct err *e)
+{
+	int64_t from = 0;
+
+	if (o->tail == 0 && find_end(c, attempt, &from, e) < 0)
+		return -1;
+	return o->tail == 0 && !o->follow ? 0 : show_attempt(c, attempt, o, from, stdout, e);
 }
 
 int cmd_run_logs(struct cli *c, struct err *e)
@@ -347,12 +404,12 @@ int cmd_run_logs(struct cli *c, struct err *e)
 		.follow = cli_has(c, "follow"),
 		.raw = cli_has(c, "raw"),
 		.timestamps = cli_has(c, "timestamps"),
-		.tail = cli_int(c, "tail", 0) };
+		.tail = cli_int(c, "tail", -1) };
 	struct str attempt = cli_text(c, "attempt");
 
-	if (o.raw && (o.follow || o.tail != 0 || o.timestamps))
+	if (o.raw && (o.follow || o.tail >= 0 || o.timestamps))
 		return cli_usage(e, "--raw goes with neither --follow, --tail nor --timestamps");
 	if (attempt.p != NULL)
-		return show_attempt(c, attempt, &o, stdout, e);
+		return show_one(c, attempt, &o, e);
 	return logs_run(c, cli_arg(c, 0), &o, e);
 }

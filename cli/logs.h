@@ -6,7 +6,7 @@
 struct log_options {
 	struct str step; /* STR_NONE: all */
 	bool follow, raw, timestamps;
-	int64_t tail; /* 0: everything */
+	int64_t tail; /* the last so many lines of what there is already; -1: everything */
 	int64_t until; /* on clock_elapsed(): ERR_TIMEOUT from then on; 0: never */
 };
 

@@ -5,9 +5,12 @@
 #include "cli/help.h"
 #include "cli/nouns.h"
 #include "cli/view.h"
+#include "lib/base/clock.h"
 
 #include <ctype.h>
 #include <stdio.h>
+
+enum { VERSION_WAIT_S = 5 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -103,25 +106,32 @@ int cmd_api_call_raw(struct cli *c, struct err *e)
 
 /* ---- version, completion, help --------------------------------------------------------------- */
 
+static void print_versions(const struct cli *c, const struct api_reply *r)
+{
+	(void)printf("tidemill %s\n", TIDEMILL_VERSION);
+	if (r->root != NULL)
+		(void)printf("server %.*s, API %.*s, at %.*s\n",
+			STR_ARG(jsn_get_str(jsn_get(r->root, "server"))),
+			STR_ARG(jsn_get_str(jsn_get(r->root, "api"))), STR_ARG(c->server));
+}
+
+/* Our own version is known in any case; without the server's it says why. */
 int cmd_version(struct cli *c, struct err *e)
 {
-	struct api_call q = { .route = "server.version", .once = true };
+	struct api_call q = {
+		.route = "server.version", .once = true, .timeout = VERSION_WAIT_S * CLOCK_SECOND
+	};
 	struct api_reply r = { .status = 0 };
-	struct err ignored;
-	bool reached = c->server.n != 0 && api_do(c, &q, &r, &ignored) == 0;
+	struct err why;
+	bool reached = api_do(c, &q, &r, &why) == 0;
 
-	if (c->output == OUTPUT_JSON || c->output == OUTPUT_JSONL) {
+	if (c->output == OUTPUT_JSON || c->output == OUTPUT_JSONL)
 		(void)printf("{\"client\":\"%s\",\"server\":%.*s}\n", TIDEMILL_VERSION,
 			STR_ARG(reached ? r.body : STR("null")));
-	} else {
-		(void)printf("tidemill %s\n", TIDEMILL_VERSION);
-		if (reached)
-			(void)printf("server %.*s at %.*s\n",
-				STR_ARG(jsn_get_str(jsn_get(r.root, "version"))),
-				STR_ARG(c->server));
-		else if (c->server.n != 0)
-			cli_say(c, "the server at %.*s cannot be reached", STR_ARG(c->server));
-	}
+	else
+		print_versions(c, &r);
+	if (!reached)
+		cli_say(c, "The server's version is not known: %s", why.msg);
 	api_done(&r);
 	return view_flush(e);
 }
@@ -147,26 +157,11 @@ int cmd_completion(struct cli *c, struct err *e)
 
 int cmd_help(struct cli *c, struct err *e)
 {
-	const struct command *cmd;
 	struct buf text;
-	int words = 0;
 
 	buf_init(&text, 1 << 20);
-	cmd = command_find(c->n_args, c->args, &words);
-	if (c->n_args == 0) {
-		help_program(&text);
-	} else if (cmd != NULL) {
-		help_command(cmd, &text);
-	} else if (str_is(cli_arg(c, 0), "exit-codes")) {
-		help_exit_codes(&text);
-	} else if (help_is_noun(cli_arg(c, 0))) {
-		help_noun(cli_arg(c, 0), &text);
-	} else {
-		buf_done(&text);
-		const char *near = command_suggest(c->n_args, c->args);
-		return cli_usage(e, "there is no command '%s'%s%s%s", c->args[0],
-			near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-			near != NULL ? "'?" : "");
-	}
-	return print_text(&text, e);
+	if (help_words(c->n_args, c->args, &text))
+		return print_text(&text, e);
+	buf_done(&text);
+	return help_unknown(c->n_args, c->args, e);
 }

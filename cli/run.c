@@ -175,6 +175,7 @@ static int wait_run(struct cli *c, struct str run, bool follow, struct err *e)
 {
 	int64_t timeout = cli_span(c, "timeout", 0);
 	struct log_options o = { .follow = true,
+		.tail = -1,
 		.until = timeout != 0 ? clock_elapsed(&clock_real) + timeout : 0 };
 	struct api_reply r;
 

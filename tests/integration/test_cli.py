@@ -3,10 +3,13 @@ import hashlib
 import json
 import os
 import pty
+import re
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -55,16 +58,48 @@ def fake(tmp_path):
 # ---- the words on the command line ---------------------------------------------------------------
 
 
+def all_commands(cli):
+    lines = cli.run("help").stdout.split("\nFlags of every command:")[0].splitlines()[1:]
+    return [re.match(r"  ((?:[a-z-]+ ?)+)", line)[1].split() for line in lines if line]
+
+
 def test_help_needs_no_server(tmp_path):
     cli = Cli(tmp_path)
-    assert "run submit" in cli.run("help").stdout
-    assert "usage: tidemill run submit" in cli.run("run", "submit", "--help").stdout
+    names = all_commands(cli)
+    assert len(names) > 70
+    for words in names:
+        for flag in ("--help", "-h"):
+            assert f"usage: tidemill {' '.join(words)}" in cli.run(*words, flag).stdout
+    groups = {tuple(w[:n]) for w in names for n in range(1, len(w))} - {tuple(w) for w in names}
+    assert ("model", "alias") in groups
+    for group in groups:
+        want = [" ".join(w) for w in names if tuple(w[:len(group)]) == group]
+        for asked in ([*group, "--help"], [*group, "-h"], ["-h", *group], ["help", *group]):
+            done = cli.run(*asked)
+            assert all(f"  {name} " in done.stdout for name in want) and done.stderr == ""
+        said = cli.run(*group, expect=2)
+        assert said.stdout == "" and f"  {want[0]} " in said.stderr
+    assert cli.run("--help").stdout == cli.run("help").stdout == cli.run("-h").stdout
     assert " 10  the run failed" in cli.run("help", "exit-codes").stdout
-    assert cli.run("version").stdout.startswith("tidemill ")
+    for version in (["--version"], ["-V"], ["run", "list", "--version"]):
+        assert re.fullmatch(r"tidemill [0-9.]+\n", cli.run(*version).stdout)
+
+
+def test_the_versions_of_both_sides(tmp_path, real):
+    ours = Cli(tmp_path).run("--version").stdout
+    done = real.run("version")
+    assert done.stdout == ours + f"server {ours.split()[1]}, API v1, at {real.url}\n" and done.stderr == ""
+    assert real.json("version") == {"client": ours.split()[1], "server": {"server": ours.split()[1], "api": "v1"}}
+    alone = Cli(tmp_path).run("version")
+    assert alone.stdout == ours and "no server is known" in alone.stderr
+    away = Cli(tmp_path).run("version", "--server", "http://127.0.0.1:1")
+    assert away.stdout == ours and "Failed to connect" in away.stderr
 
 
 @pytest.mark.parametrize("args, said", [
-    (["run", "lst"], "did you mean 'run list'"), (["run", "list", "--limt", "3"], "unknown flag '--limt'"),
+    (["run", "lst"], "did you mean 'run list'?; see 'tidemill help'"), (["runs"], "did you mean 'run'?"),
+    (["run", "frobnicate", "x"], "no command 'run frobnicate x', only: submit, list, "), (["help", "rnu"], "did you mean 'run'?"),
+    (["frobnicate", "--bogus"], "no command 'frobnicate'; see 'tidemill help'"), (["run", "list", "--limt", "3"], "unknown flag '--limt'"),
     (["run", "list", "--limit", "x"], "whole number"), (["run", "show"], "usage: tidemill run show RUN"),
     (["run", "show", "a", "b"], "usage: tidemill run show RUN"), (["run", "list", "-o", "xml"], "table, json, jsonl or name"),
     (["run", "list", "--limit"], "needs a value"), (["run", "submit"], "PIPELINE or give --file"), (["run", "submit", "a", "--pipeline", "b"], "named twice"),
@@ -183,6 +218,10 @@ def test_a_log_by_its_end(fake):
     done = fake.run("logs", "run_ok", "--tail", "2", "--timestamps", "-q")
     assert done.stdout == "2026-01-01T00:00:04Z four \x1b[31mred\x1b[0m\n2026-01-01T00:00:05Z [tidemill] five\n"
     assert done.stderr == ""
+    none = fake.run("logs", "run_ok", "--tail", "0")
+    assert (none.stdout, none.stderr) == ("", "")
+    assert fake.run("logs", "run_ok", "--tail", "0", "--attempt", "at_1").stdout == ""
+    assert "goes with neither" in fake.run("logs", "run_ok", "--tail", "0", "--raw", expect=2).stderr
     assert "no step gone" in fake.run("logs", "run_ok", "--step", "gone", expect=3).stderr
 
 
@@ -491,6 +530,19 @@ def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
     assert any("run.succeeded" in e for e in real.run("events", "--from", "1", "--topic", run["id"]).stdout.splitlines())
     real.run("run", "delete", run["id"], "--yes")
     real.run("run", "show", run["id"], expect=3)
+
+
+def test_a_log_from_now_on(real, worker, tmp_path):
+    with tempfile.TemporaryDirectory(dir="/tmp") as gate:
+        Path(gate).chmod(0o755)
+        path = write_pipeline(tmp_path, "gated", f"echo one; echo two; while [ ! -e {gate}/open ]; do sleep 0.05; done; echo three", "echo four")
+        run = real.run("run", "submit", "-f", path, "-o", "name").stdout.strip()
+        until(lambda: real.run("logs", run).stdout == "one\ntwo\n", 60)
+        assert real.run("logs", run, "--tail", "0").stdout == ""
+        following = real.start("logs", run, "--tail", "0", "--follow")
+        assert following.stderr.readline() == "==> work <==\n"  # what was there has been counted
+        Path(gate, "open").touch()
+        assert following.communicate(timeout=60)[0] == "three\nfour\n" and following.returncode == 0
 
 
 def test_a_real_failure_is_10_with_the_end_of_its_log(real, worker, tmp_path):

@@ -80,12 +80,28 @@ void test_command__find_takes_the_longest(void **state)
 
 void test_command__suggests_the_nearest(void **state)
 {
-	const char *const near[] = { "run", "lst" }, *const other[] = { "frobnicate",
-		"everything" };
+	static const struct {
+		const char *words[3], *near;
+	} rows[] = {
+		{ { "run", "lst" }, "run list" },
+		{ { "runs", "list" }, "run list" },
+		{ { "pipelines" }, "pipeline" },
+		{ { "log" }, "logs" },
+		{ { "verison" }, "version" },
+		{ { "frobnicate", "everything" }, NULL },
+		{ { "run", "frobnicate" }, NULL },
+		{ { "xyz" }, NULL },
+	};
 
 	(void)state;
-	assert_string_equal(command_suggest(2, near), "run list");
-	assert_null(command_suggest(2, other));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int n = 0;
+		while (rows[i].words[n] != NULL)
+			n++;
+		struct str near = command_suggest(n, rows[i].words);
+		if (!str_eq(near, rows[i].near != NULL ? str_c(rows[i].near) : STR("")))
+			fail_msg("%s: '%.*s'", rows[i].words[0], STR_ARG(near));
+	}
 }
 
 void test_command__arity(void **state)
@@ -104,16 +120,40 @@ void test_command__arity(void **state)
 	assert_int_equal(max, 0);
 }
 
-void test_help__names_every_command(void **state)
+static bool help_has(int n, const char *const *words, const char *what)
 {
 	struct buf text;
 
-	(void)state;
 	buf_init(&text, 1 << 20);
-	help_program(&text);
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++)
-		assert_true(str_find(buf_str(&text), str_c(cmd->name)) > 0);
+	bool has = help_words(n, words, &text) && str_find(buf_str(&text), str_c(what)) >= 0;
 	buf_done(&text);
+	return has;
+}
+
+void test_help__names_every_command(void **state)
+{
+	const char *words[4];
+
+	(void)state;
+	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
+		char name[64], line[80];
+		int n = 0;
+		assert_true(help_has(0, NULL, cmd->name));
+		assert_true(str_print(name, sizeof name, "%s", cmd->name));
+		for (char *p = name; p != NULL && n < 4; n++) {
+			words[n] = p;
+			p = strchr(p, ' ');
+			if (p != NULL)
+				*p++ = '\0';
+		}
+		assert_true(str_print(line, sizeof line, "usage: tidemill %s", cmd->name));
+		assert_true(help_has(n, words, line));
+		for (int k = 1; k < n; k++) /* each group */
+			assert_true(help_has(k, words, cmd->name));
+	}
+	assert_true(help_has(1, (const char *[]){ "exit-codes" }, " 10  the run failed"));
+	assert_false(help_has(1, (const char *[]){ "frobnicate" }, ""));
+	assert_false(help_has(2, (const char *[]){ "run", "frobnicate" }, ""));
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
