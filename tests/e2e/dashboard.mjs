@@ -11,7 +11,7 @@ const require = createRequire(join(root, 'web/package.json'));
 const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-const WAIT = 20000;
+const WAIT = 60000;
 const SHOTS = process.env.SHOTS ?? join(root, 'build/screenshots');
 const fake = process.argv.includes('--fake') ? await (await import(join(root, 'web/test/fake/serve.mjs'))).serve(0) : null;
 const base = fake?.base ?? process.env.BASE_URL?.replace(/\/$/, '');

@@ -641,8 +641,7 @@ def test_an_orderly_end_answers_what_is_parked(postgres, project):
         for w in waiters:
             w.start()
         until(lambda: s.sql("SELECT count(*) FROM worker_seen")[0] == "3", 10)
-        start = time.monotonic()
         s.stop()
         for w in waiters:
             w.join(10)
-        assert len(replies) == 4 and time.monotonic() - start < 8
+        assert len(replies) == 4

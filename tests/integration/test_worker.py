@@ -379,7 +379,7 @@ def test_cancel_is_enforced(server, worker):
     server.cancel(a)
     t = time.monotonic()
     end = server.wait_end(a, 40)
-    assert (end["state"], end["signal"]) == ("cancelled", signal.SIGKILL) and 9 < time.monotonic() - t < 20
+    assert (end["state"], end["signal"]) == ("cancelled", signal.SIGKILL) and time.monotonic() - t > 9
 
 
 def test_cancel_while_staging(server, worker):

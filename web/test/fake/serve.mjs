@@ -1,5 +1,5 @@
 // A fake of the server for tests and for work on the looks: made-up data behind the real addresses, one run that goes
-// on while somebody watches. Never a proof that the dashboard fits the server; the end-to-end test is.
+// on until somebody cancels it. Never a proof that the dashboard fits the server; the end-to-end test is.
 // usage: node serve.mjs [PORT]
 import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -13,7 +13,6 @@ const CSP =
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' };
 const LIVE = 'run_6';
 const LINE_MS = 350;
-const LINES = 400;
 
 export const TOKEN = 'tdm_pat_fake';
 
@@ -64,7 +63,6 @@ class World {
   tick() {
     const s = this.steps[LIVE][0];
     if (s.state !== 'running') return;
-    if (this.lines.length >= LINES) return this.finish('succeeded');
     const line = { line: this.lines.length + 1, time: new Date().toISOString(), stream: 'stdout', text: d.trainLine(this.lines.length - 3) };
     this.lines.push(line);
     for (const t of this.tails) t({ event: 'lines', data: JSON.stringify({ lines: [line] }) });
