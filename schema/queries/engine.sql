@@ -4,7 +4,7 @@ SELECT r.id, r.project_id, r.pipeline, r.state, r.version, r.cancel_requested_at
 	r.admitted_at IS NOT NULL OR r.state <> 'queued' OR r.concurrency_group IS NULL AS admitted,
 	r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
 		AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
-		AND o.id < r.id) AS blocked,
+		AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
 	r.concurrency_group,
 	r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
 FROM run r WHERE r.id = $1;
@@ -67,7 +67,7 @@ WHERE id = $1;
 
 -- name: engine_run_admitted :exec
 -- params: id text
-UPDATE run SET admitted_at = now() WHERE id = $1 AND admitted_at IS NULL AND cancel_requested_at IS NULL;
+SELECT run_admit($1);
 
 -- When the first of these steps began is when the run did.
 -- name: engine_run_started :exec

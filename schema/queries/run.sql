@@ -12,15 +12,19 @@ WHERE d.project_id = $1 AND d.name = $2 AND v.number = coalesce($3, d.versions);
 SELECT v.id, v.number FROM model m JOIN model_alias a ON a.model_id = m.id JOIN model_version v ON v.id = a.version_id
 WHERE m.project_id = $1 AND m.name = $2 AND a.alias = $3;
 
--- name: run_group_refuse :exec
--- params: project_id text, name text
-SELECT run_group_refuse($1, $2);
+-- name: run_group_alone :exec
+-- params: project_id text, name text, run_id text
+SELECT run_group_alone($1, $2, $3);
 
--- name: run_group_cancel :many
+-- name: run_group_cancel :exec
 -- params: project_id text, name text, except_id text
-UPDATE run SET cancel_requested_at = coalesce(cancel_requested_at, now())
-WHERE project_id = $1 AND concurrency_group = $2 AND id <> $3 AND state IN ('queued', 'running', 'finishing')
-RETURNING id;
+WITH gone AS (
+	UPDATE run SET cancel_requested_at = now()
+	WHERE project_id = $1 AND concurrency_group = $2 AND id <> $3 AND state IN ('queued', 'running', 'finishing')
+		AND cancel_requested_at IS NULL
+	RETURNING id, project_id
+)
+INSERT INTO event (project_id, type, subject) SELECT project_id, 'run.cancel_requested', id FROM gone;
 
 -- The experiment of a pipeline's tracking runs has its name.
 -- name: run_experiments :exec

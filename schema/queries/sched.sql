@@ -73,13 +73,19 @@ SELECT step_id, id AS attempt_id, worker_id FROM made;
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
 -- name: sched_lose :many
 -- params: holder text, epoch bigint, leader_since timestamptz
-UPDATE attempt a SET state = 'lost', reason = 'worker_lost', ended_at = now(),
-	message = 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
-FROM worker_seen s
-WHERE s.worker_id = a.worker_id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-	AND greatest(s.seen_at, a.created_at, $3) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
-	AND EXISTS (SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2)
-RETURNING a.id, a.run_id, a.worker_id, a.step_id, a.project_id;
+WITH lost AS (
+	UPDATE attempt a SET state = 'lost', reason = 'worker_lost', ended_at = now(),
+		message = 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
+	FROM worker_seen s
+	WHERE s.worker_id = a.worker_id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
+		AND greatest(s.seen_at, a.created_at, $3) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
+		AND EXISTS (SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2)
+	RETURNING a.id, a.run_id, a.worker_id, a.step_id, a.project_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', worker_id, 'state', 'lost') FROM lost
+)
+SELECT id, run_id, worker_id, step_id, project_id FROM lost;
 
 -- How many workers that hold attempts are silent, of how many: many at once are rather our own fault.
 -- name: sched_silent :one

@@ -440,27 +440,52 @@ static void batch_put(struct batch *b, const struct flow *f)
 	}
 }
 
+static bool has_policy(const struct flow *f, int policy)
+{
+	return f->file.spec.has_concurrency && f->file.spec.concurrency.policy == policy;
+}
+
+/* Of several in one batch that cancel what runs in their group, the last one stays. */
+static bool is_last_of_group(void *const *items, size_t n, size_t i)
+{
+	const struct flow *f = items[i];
+
+	for (size_t k = i + 1; k < n; k++) {
+		const struct flow *other = items[k];
+		if (has_policy(other, CONCURRENCY_CANCEL_RUNNING) &&
+			str_eq(other->in->project_id, f->in->project_id) &&
+			str_eq(other->file.spec.concurrency.group, f->file.spec.concurrency.group))
+			return false;
+	}
+	return true;
+}
+
+/* After the runs are written: each sees those that share its commit. */
+static void add_group_rules(struct db_unit *u, void *const *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct flow *f = items[i];
+		struct str group = f->file.spec.concurrency.group;
+		if (has_policy(f, CONCURRENCY_REFUSE))
+			launch_store_group_alone(u, f->in->project_id, group, f->run_id);
+		else if (has_policy(f, CONCURRENCY_CANCEL_RUNNING) && is_last_of_group(items, n, i))
+			run_store_group_cancel(u, f->in->project_id, group, f->run_id);
+	}
+}
+
 static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n)
 {
 	const struct launcher *l = arg;
 	struct batch b;
 
 	batch_init(&b, items, n);
-	for (size_t i = 0; i < n; i++) {
-		const struct flow *f = items[i];
-		const struct pipeline_spec *spec = &f->file.spec;
-		if (spec->has_concurrency && spec->concurrency.policy == CONCURRENCY_REFUSE)
-			launch_store_group_refuse(u, f->in->project_id, spec->concurrency.group);
-		batch_put(&b, f);
-	}
+	for (size_t i = 0; i < n; i++)
+		batch_put(&b, items[i]);
 	launch_batch_add(u, b.rows, clock_now(l->app->clock));
 	engine_store_queue(u, &b.queue);
+	add_group_rules(u, items, n);
 	for (size_t i = 0; i < n; i++) {
 		struct flow *f = items[i];
-		const struct pipeline_spec *spec = &f->file.spec;
-		if (spec->has_concurrency && spec->concurrency.policy == CONCURRENCY_CANCEL_RUNNING)
-			run_store_group_cancel(
-				u, f->in->project_id, spec->concurrency.group, f->run_id);
 		if (f->in->add != NULL)
 			f->in->add(f->in->add_arg, u, f->run_id);
 	}

@@ -20,6 +20,7 @@ struct step_updates {
 void step_updates_init(struct step_updates *s, size_t room, struct arena *a);
 void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
 
+/* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);
 void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s);
 

@@ -104,7 +104,8 @@ void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t n
 		DB_INT(now / 1000));
 }
 
-void launch_store_group_refuse(struct db_unit *u, struct str project_id, struct str group)
+void launch_store_group_alone(
+	struct db_unit *u, struct str project_id, struct str group, struct str run_id)
 {
-	db_stmt(u, SQL_RUN_GROUP_REFUSE, DB_TEXT(project_id), DB_TEXT(group));
+	db_stmt(u, SQL_RUN_GROUP_ALONE, DB_TEXT(project_id), DB_TEXT(group), DB_TEXT(run_id));
 }

@@ -27,6 +27,7 @@ void launch_batch_dataset(struct launch_batch *b, struct str name, struct str ve
 void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now);
 
 /* policy refuse: fails the unit with SQLSTATE TM002 when a run of the group is open. */
-void launch_store_group_refuse(struct db_unit *u, struct str project_id, struct str group);
+void launch_store_group_alone(
+	struct db_unit *u, struct str project_id, struct str group, struct str run_id);
 
 #endif

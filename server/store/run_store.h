@@ -11,7 +11,7 @@ void run_store_pipeline(struct db_unit *u, struct str project_id, struct str nam
 void run_store_dataset(struct db_unit *u, struct str project_id, struct str name, int64_t number);
 void run_store_model(struct db_unit *u, struct str project_id, struct str name, struct str alias);
 
-/* cancel_running: asks the group's other open runs to end. Rows: their ids. */
+/* cancel_running: asks the group's other open runs to end, with an event for each. */
 void run_store_group_cancel(
 	struct db_unit *u, struct str project_id, struct str group, struct str except_id);
 

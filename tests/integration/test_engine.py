@@ -2,6 +2,7 @@
 The worker's side is spoken by the test itself, so that every order of events can be forced."""
 import hashlib
 import json
+import subprocess
 import threading
 import time
 
@@ -379,6 +380,32 @@ def test_what_no_worker_can_be_given_fails_alone(server, admin, project, hand):
     assert failed["reason"] == "bad_assignment" and "/datasets" in failed["message"] and "10000" in failed["message"]
 
 
+def test_cancel_at_the_moment_of_the_assignment(server, admin, project, hand):
+    """The assignment is written, but not yet committed, when the cancellation looks: the step is not cancelled behind it."""
+    server.sql("""
+        CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
+        CREATE TRIGGER slowly BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION slowly()""")
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'"
+    holder = subprocess.Popen(["psql", "-X", "-q", "-At", server.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        holder.stdin.write("SELECT pg_advisory_lock(4711); SELECT 'held';\n")
+        holder.stdin.flush()
+        while holder.stdout.readline() != "held\n":
+            pass
+        run = submit(admin, project, pipeline({"a": step(project)}))
+        hand.sync()
+        until(lambda: server.sql(waits.format("INSERT INTO attempt")) != ["0"], 20)
+        admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+        until(lambda: server.sql(waits.format("step_unqueue")) != ["0"] or server.sql(waits.format("UPDATE step")) != ["0"], 10)
+    finally:
+        holder.communicate("SELECT pg_advisory_unlock(4711);\n", 10)
+        server.sql("DROP TRIGGER slowly ON attempt; DROP FUNCTION slowly")
+    until(lambda: hand.sync() and run_of(admin, run)["state"] == "cancelled", 15)
+    states = f"SELECT a.state FROM attempt a WHERE run_id = '{run['id']}' AND state NOT IN ('cancelled', 'failed', 'lost')"
+    assert server.sql(states) == []
+
+
 def test_cancel_before_the_worker_has_heard(server, admin, project, hand):
     hand.sync()
     run = submit(admin, project, pipeline({"a": step(project)}))
@@ -458,6 +485,66 @@ def test_concurrency_groups(admin, project, hand, policy):
     assert b["run"] == second["id"]
     hand.finish(b)
     ended(admin, second, "succeeded")
+
+
+def at_once(admin, project, source, n=12):
+    """n submissions that share their commits; the replies."""
+    start, replies = threading.Barrier(n), []
+
+    def go():
+        client = admin.with_token(admin.token)
+        start.wait()
+        replies.append(client.post(f"/api/v1/projects/{project}/runs", {"source": source}))
+        client.close()
+    threads = [threading.Thread(target=go) for _ in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return replies
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_of_many_at_once_a_group_that_refuses_takes_one(admin, project, number):
+    source = pipeline({"a": step(project)}, spec=f"  concurrency: {{group: g{number}, policy: refuse}}\n")
+    assert sorted(r.status for r in at_once(admin, project, source)) == [201] + 11 * [409]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_of_many_at_once_a_group_that_cancels_keeps_one(server, admin, project, number):
+    source = pipeline({"a": step(project)}, spec=f"  concurrency: {{group: g{number}, policy: cancel_running}}\n")
+    assert all(r.status == 201 for r in at_once(admin, project, source))
+    runs = f"FROM run WHERE concurrency_group = 'g{number}' AND project_id = (SELECT id FROM project WHERE name = '{project}')"
+    until(lambda: server.sql(f"SELECT count(*) {runs} AND state = 'cancelled'") == ["11"], 20)
+    assert server.sql(f"SELECT count(*) {runs} AND cancel_requested_at IS NULL AND state = 'queued'") == ["1"]
+    assert server.sql(f"SELECT count(*) FROM event WHERE type = 'run.cancel_requested' AND subject IN (SELECT id {runs})") == ["11"]
+
+
+def test_a_run_that_was_begun_earlier_and_written_later_waits_for_its_group(server, admin, project, hand):
+    """A file that is read from git for long: the run's identity is older than that of the run that is under way."""
+    def concurrent(name, group):
+        return pipeline({"a": step(project)}, name=name, spec=f"  concurrency: {{group: {group}, policy: queue}}\n")
+    first, free = submit(admin, project, concurrent("p", "g")), submit(admin, project, concurrent("p", "free"))
+    [a, b] = sorted(hand.take(2), key=lambda x: x["run"] != first["id"])
+    hand.finish(b)
+    ended(admin, free, "succeeded")
+    for ident, like, group in (("run_00000000000000000000000001", first, "g"), ("run_00000000000000000000000002", free, "free")):
+        server.sql(f"""
+            INSERT INTO run SELECT (jsonb_populate_record(r, '{{"id": "{ident}", "state": "queued", "admitted_at": null, "version": 1,
+                "started_at": null, "ended_at": null}}')).* FROM run r WHERE id = '{like['id']}';
+            INSERT INTO step SELECT (jsonb_populate_record(s, '{{"id": "st_{ident[4:]}", "run_id": "{ident}", "state": "waiting",
+                "tracking_run": null, "attempts": 0, "started_at": null, "ended_at": null, "version": 1}}')).*
+                FROM step s WHERE run_id = '{like['id']}'""")
+    # The look that lets the one in has seen the other.
+    [c] = hand.take()
+    assert c["run"].endswith("2")
+    assert server.sql("SELECT admitted_at IS NULL FROM run WHERE id = 'run_00000000000000000000000001'") == ["t"]
+    hand.finish(a)
+    ended(admin, first, "succeeded")
+    [d] = hand.take()
+    assert d["run"].endswith("1")
+    hand.finish(c)
+    hand.finish(d)
 
 
 def test_idempotency_key_makes_one_run(admin, project):
@@ -583,6 +670,7 @@ def test_a_silent_worker_loses_its_attempt_and_cannot_come_back(server, admin, p
     other = Hand(server, admin, f"other-{project}", pool=project)
     until(lambda: any(x["reason"] == "worker_lost" for x in
                       admin.get(f"/api/v1/steps/{steps_of(admin, run)['a']['id']}/attempts").json()["items"] if "reason" in x), 30)
+    assert server.sql(f"SELECT data ->> 'state' FROM event WHERE type = 'attempt.ended' AND subject = '{a['attempt']}'") == ["lost"]
     admin.post(f"/api/v1/workers/w-{project}/drain", expect=200)  # it may come back, but for nothing new
     [b] = other.take()
     assert b["epoch"] > a["epoch"]
