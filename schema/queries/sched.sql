@@ -35,30 +35,31 @@ FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND 
 SELECT id, worker_id, project_id, cpus, memory, devices, time_limit, started_at FROM attempt
 WHERE state IN ('assigned', 'preparing', 'running', 'finishing');
 
--- The leader hands steps out: each is taken from the queue once, by whoever still leads.
+-- The leader hands steps out: each is taken from the queue once, by whoever still leads. delivered: the worker waits at
+-- this server, which tells it. plain: what follows, with the spec, is all that the worker needs.
 -- name: sched_assign :many
--- params: holder text, epoch bigint, step_ids text[], attempt_ids text[], worker_ids text[], runtimes text[], devices jsonb[], token_ids text[], token_macs bytea[]
+-- params: holder text, epoch bigint, step_ids text[], attempt_ids text[], worker_ids text[], runtimes text[], devices jsonb[], token_ids text[], token_macs bytea[], delivered bool[]
 WITH lead AS (
 	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
 ), asked AS (
-	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[])
-		AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac)
+	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[], $10::bool[])
+		WITH ORDINALITY AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac, delivered, ord)
 ), taken AS (
 	DELETE FROM queue q USING asked a WHERE q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
-	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit, a.attempt_id, a.worker_id, a.runtime, a.devices,
-		a.token_id, a.token_mac
+	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit, a.attempt_id,
+		a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
 ), moved AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
-	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec
+	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec, s.needs, s.tracking_run
 ), made AS (
 	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, time_limit,
-		lost_after)
+		delivered, lost_after)
 	SELECT t.attempt_id, t.step_id, t.run_id, t.project_id, m.attempts, nextval('attempt_epoch'), t.worker_id, t.runtime,
-		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory, nullif(t.time_limit, 0),
+		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory, nullif(t.time_limit, 0), t.delivered,
 		CASE WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
 			ELSE span_us(m.spec #>> '{on_lost,lost_after}') END
 	FROM taken t JOIN moved m ON m.id = t.step_id
-	RETURNING id, step_id, run_id, project_id, epoch, worker_id
+	RETURNING id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory
 ), tokened AS (
 	INSERT INTO token (id, kind, mac, name, project_id, attempt_id, epoch, expires_at)
 	SELECT t.token_id, 'jb', t.token_mac, 'job', t.project_id, t.attempt_id, m.epoch, now() + interval '400 days'
@@ -68,7 +69,13 @@ WITH lead AS (
 	SELECT m.project_id, 'step.assigned', m.step_id, m.run_id,
 		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.id, 'server', $1::text) FROM made m
 )
-SELECT step_id, id AS attempt_id, worker_id FROM made;
+SELECT t.ord, k.id AS attempt, k.step_id AS step, k.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name, k.number,
+	k.epoch, r.repository, r.commit, k.cpus, k.memory, k.devices, m.tracking_run, r.experiment_id::text AS experiment_id,
+	k.runtime, plain.yes AS plain, CASE WHEN plain.yes THEN m.spec END AS spec
+FROM made k JOIN taken t ON t.attempt_id = k.id JOIN moved m ON m.id = k.step_id JOIN run r ON r.id = k.run_id
+JOIN project j ON j.id = k.project_id
+CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND pg_column_size(m.spec) <= 2048
+	AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes) AS plain;
 
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
 -- name: sched_lose :many

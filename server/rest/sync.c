@@ -9,8 +9,8 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/db/group.h"
-#include "server/rest/assignment.h"
 #include "server/rest/handlers.h"
+#include "server/sched/assignment.h"
 #include "server/sched/fleet.h"
 #include "server/sched/progress.h"
 #include "server/store/worker_store.h"
@@ -209,6 +209,7 @@ static void sync_compare(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	s->wakes = fleet_wakes(c->app->fleet, c->who.worker_id);
+	(void)fleet_take(c->app->fleet, c->who.worker_id, c->arena); /* what is read has it, too */
 	worker_store_known(u, c->who.worker_id, s->ids, s->in->attempts.n);
 	worker_store_open(u, c->who.worker_id);
 	worker_store_state(u, c->who.worker_id);
@@ -367,7 +368,8 @@ static void sync_on_woken(void *arg)
 	struct sync *s = c->state;
 
 	s->wait = NULL;
-	if (clock_elapsed(c->app->clock) >= s->deadline)
+	s->reply.assign = fleet_take(c->app->fleet, c->who.worker_id, c->arena);
+	if (s->reply.assign.n != 0 || clock_elapsed(c->app->clock) >= s->deadline)
 		sync_reply_now(c);
 	else
 		sync_compare(c);
@@ -389,20 +391,15 @@ static void sync_on_left(void *arg)
 /* ---- the details of an assignment ---- */
 
 /* What may go into this reply beside what is in it already. */
-struct room {
-	size_t values, bytes;
-};
-
-static struct room room_of(const struct sync *s)
+static struct assignment_size room_of(const struct sync *s)
 {
-	return (struct room){ ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n - s->reply.forget.n,
-		REPLY_BYTES };
+	return (struct assignment_size){
+		ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n - s->reply.forget.n, REPLY_BYTES
+	};
 }
 
-static bool fits(struct room *left, const struct assignment *one)
+static bool fits(struct assignment_size *left, struct assignment_size takes)
 {
-	struct room takes = { assignment_values(one), assignment_bytes(one) };
-
 	if (takes.values > left->values || takes.bytes > left->bytes)
 		return false;
 	left->values -= takes.values;
@@ -444,7 +441,7 @@ static void sync_on_details(struct call *c, const struct db_rows *rows)
 {
 	struct sync *s = c->state;
 	struct assignment *list = arena_array_of(c->arena, struct assignment, s->missing_n);
-	struct room left = room_of(s);
+	struct assignment_size left = room_of(s), takes;
 	struct err e;
 	size_t n = 0;
 
@@ -454,9 +451,9 @@ static void sync_on_details(struct call *c, const struct db_rows *rows)
 	for (size_t i = 0; i < s->missing_n; i++) {
 		if (rows[i].n == 0)
 			continue;
-		if (assignment_read(c, &rows[i], &list[n], &e) < 0)
+		if (assignment_read(c->app, &rows[i], 0, c->arena, &list[n], &takes, &e) < 0)
 			refuse(c, s, s->missing[i], &e);
-		else if (fits(&left, &list[n]))
+		else if (fits(&left, takes))
 			n++; /* else it comes with the next exchange, where it is missing again */
 	}
 	s->reply.assign = (struct list){ list, n };

@@ -11,7 +11,12 @@
 #include "server/store/auth_store.h"
 #include "server/store/worker_store.h"
 
-enum { FLUSH_MS = 2000, FLUSH_ARENA = 8 << 20 };
+enum {
+	FLUSH_MS = 2000,
+	FLUSH_ARENA = 8 << 20,
+	HANDED_VALUES = ASSIGNMENT_VALUES_MAX,
+	HANDED_BYTES = 16 << 20
+};
 
 struct fleet_wait {
 	struct fleet *fleet;
@@ -19,6 +24,13 @@ struct fleet_wait {
 	struct loop_timer timer;
 	fleet_cb *cb;
 	void *arg;
+};
+
+/* An assignment on its way to a parked worker. */
+struct handed {
+	struct handed *next;
+	struct arena *arena;
+	const struct assignment *given;
 };
 
 /* A worker that has been heard of by this server. */
@@ -29,6 +41,9 @@ struct host {
 	uint64_t inventory;
 	bool dirty; /* seen since the last flush */
 	struct fleet_wait *wait;
+	struct handed *handed; /* the last one first */
+	size_t handed_n;
+	struct assignment_size size; /* of them */
 };
 
 struct fleet {
@@ -56,8 +71,19 @@ struct fleet *fleet_new(struct app *app)
 	return f;
 }
 
+static void drop_handed(void *arg)
+{
+	struct handed *list = arg;
+
+	for (struct handed *next; list != NULL; list = next) {
+		next = list->next;
+		arena_drop(list->arena);
+	}
+}
+
 static void host_free(struct host *h)
 {
+	drop_handed(h->handed);
 	mem_free(h->id);
 	mem_free(h);
 }
@@ -213,6 +239,53 @@ void fleet_wake(struct fleet *f, struct str worker_id)
 	h->wakes++;
 	if (h->wait != NULL)
 		loop_timer_set(&h->wait->timer, 0);
+}
+
+bool fleet_is_parked(const struct fleet *f, struct str worker_id)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h != NULL && h->wait != NULL;
+}
+
+static bool may_hand(const struct host *h, struct assignment_size size)
+{
+	return h != NULL && h->wait != NULL && h->size.values + size.values <= HANDED_VALUES &&
+	       h->size.bytes + size.bytes <= HANDED_BYTES;
+}
+
+void fleet_hand(struct fleet *f, struct str worker_id, struct arena *a,
+	const struct assignment *given, struct assignment_size size)
+{
+	struct host *h = map_get(f->hosts, worker_id);
+
+	if (may_hand(h, size)) {
+		struct handed *one = arena_new_of(a, struct handed);
+		arena_hold(a);
+		*one = (struct handed){ h->handed, a, given };
+		h->handed = one;
+		h->handed_n++;
+		h->size.values += size.values;
+		h->size.bytes += size.bytes;
+	}
+	fleet_wake(f, worker_id);
+}
+
+struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a)
+{
+	struct host *h = map_get(f->hosts, worker_id);
+	struct list out = { NULL, 0 };
+
+	if (h == NULL || h->handed == NULL)
+		return out;
+	out.n = h->handed_n;
+	out.items = arena_array_of(a, struct assignment, out.n);
+	for (struct handed *one = h->handed; one != NULL; one = one->next)
+		*list_at(&out, struct assignment, --h->handed_n) = *one->given;
+	arena_defer(a, drop_handed, h->handed);
+	h->handed = NULL;
+	h->size = (struct assignment_size){ 0, 0 };
+	return out;
 }
 
 uint64_t fleet_wakes(struct fleet *f, struct str worker_id)

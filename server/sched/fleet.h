@@ -6,7 +6,7 @@
  */
 #ifndef SERVER_SCHED_FLEET_H
 #define SERVER_SCHED_FLEET_H
-#include "lib/base/str.h"
+#include "server/sched/assignment.h"
 
 struct app;
 struct fleet;
@@ -35,6 +35,13 @@ struct fleet_wait *fleet_park(
 	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg);
 void fleet_unpark(struct fleet_wait *w); /* without a callback; the client has gone */
 void fleet_wake(struct fleet *f, struct str worker_id);
+bool fleet_is_parked(const struct fleet *f, struct str worker_id);
+/* Wakes a worker with an assignment of its own in hand; a is held until it has been taken. One that
+ * is not parked, or gets more than goes into one reply, is only woken: it looks for itself. */
+void fleet_hand(struct fleet *f, struct str worker_id, struct arena *a,
+	const struct assignment *given, struct assignment_size size);
+/* What was handed over since the last time, in the arena. */
+struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a);
 /* How often the worker was woken, parked or not: who looks, and then parks, must not have missed a
  * wake in between. */
 uint64_t fleet_wakes(struct fleet *f, struct str worker_id);

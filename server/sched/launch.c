@@ -16,6 +16,7 @@
 #include "server/app.h"
 #include "server/sched/plan.h"
 #include "server/sched/progress.h"
+#include "server/sched/sched.h"
 #include "server/sched/source.h"
 #include "server/sched/spec.h"
 #include "server/store/constraint.h"
@@ -502,7 +503,9 @@ static void launcher_done(
 	(void)arg, (void)row;
 	if (e->code == ERR_OK) {
 		app_changed(f->app);
-		if (f->plan == NULL)
+		if (f->plan != NULL)
+			sched_queued(f->app->sched, plan_queue(f->plan));
+		else
 			progress_run(f->app, f->run_id);
 	} else if (rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM002") == 0) {
 		(void)err_set(&said, ERR_CONFLICT, "a run of the concurrency group is open");

@@ -6,6 +6,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json_read.h"
+#include "server/store/engine_store.h"
 
 #include <stdlib.h>
 
@@ -150,11 +151,23 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	return rc;
 }
 
+/* Takes the arena that w lives in. */
+static void put_step(struct pool *p, struct waiting *w, struct str request)
+{
+	struct err e;
+
+	if (read_request(w, request, &e) == 0) {
+		object_free(map_put(p->steps, w->step.id, w));
+		return;
+	}
+	log_error("a queued step cannot be read", LOG_STR("step", w->step.id), LOG_E(&e));
+	arena_drop(w->arena);
+}
+
 static void add_step(struct pool *p, const struct db_rows *r, size_t i)
 {
 	struct arena *a = arena_new(OBJECT_ARENA);
 	struct waiting *w = arena_new_of(a, struct waiting);
-	struct err e;
 
 	w->arena = a;
 	w->project_id = text(a, r, i, "project_id");
@@ -166,18 +179,33 @@ static void add_step(struct pool *p, const struct db_rows *r, size_t i)
 		.memory = (uint64_t)db_int(r, i, db_col(r, "memory")),
 		.disk = (uint64_t)db_int(r, i, db_col(r, "disk")),
 		.pool = text(a, r, i, "pool") };
-	if (read_request(w, db_str(r, i, db_col(r, "request")), &e) < 0) {
-		log_error("a queued step cannot be read", LOG_STR("step", w->step.id), LOG_E(&e));
-		arena_drop(a);
-		return;
-	}
-	object_free(map_put(p->steps, w->step.id, w));
+	put_step(p, w, db_str(r, i, db_col(r, "request")));
 }
 
 void pool_add_steps(struct pool *p, const struct db_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++)
 		add_step(p, rows, i);
+}
+
+void pool_queue_steps(struct pool *p, const struct queue_rows *q, int64_t queued_at)
+{
+	for (size_t i = 0; i < q->n; i++) {
+		struct arena *a = arena_new(OBJECT_ARENA);
+		struct waiting *w = arena_new_of(a, struct waiting);
+
+		w->arena = a;
+		w->project_id = arena_str(a, q->project_ids[i]);
+		w->not_before = q->not_before[i] != INT64_MIN ? q->not_before[i] : 0;
+		w->step = (struct place_step){ .id = arena_str(a, q->step_ids[i]),
+			.priority = (int32_t)q->priorities[i],
+			.queued_at = queued_at,
+			.cpus = q->cpus[i],
+			.memory = (uint64_t)q->memory[i],
+			.disk = (uint64_t)q->disk[i],
+			.pool = arena_str(a, q->pools[i]) };
+		put_step(p, w, q->requests[i]);
+	}
 }
 
 void pool_remove_step(struct pool *p, struct str step_id)

@@ -8,12 +8,15 @@
 #include "server/core/place.h"
 
 struct pool;
+struct queue_rows;
 
 struct pool *pool_new(void);
 void pool_free(struct pool *p); /* NULL is fine */
 
 /* Rows of schema/queries/sched.sql. */
 void pool_add_steps(struct pool *p, const struct db_rows *rows);
+/* The same steps, by who queued them; queued_at: wall time. */
+void pool_queue_steps(struct pool *p, const struct queue_rows *rows, int64_t queued_at);
 void pool_remove_step(struct pool *p, struct str step_id);
 size_t pool_steps(const struct pool *p);
 /* Replaces all workers by the rows. */

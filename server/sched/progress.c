@@ -12,6 +12,7 @@
 #include "server/app.h"
 #include "server/sched/finish.h"
 #include "server/sched/plan.h"
+#include "server/sched/sched.h"
 #include "server/store/engine_store.h"
 
 enum { LOOK_ARENA = 64 << 20, SWEEP_MAX = 1000 };
@@ -218,6 +219,7 @@ static void look_on_written(void *arg, const struct db_rows *rows, const struct 
 		return;
 	}
 	app_changed(l->app);
+	sched_queued(l->app->sched, plan_queue(l->plan));
 	int state = plan_run_state(l->plan);
 	if (state == RUN_FINISHING)
 		finish_run(l->app, l->run.id);

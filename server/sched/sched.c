@@ -6,67 +6,39 @@
  */
 #include "server/sched/sched.h"
 
-#include "api/pipeline.h"
 #include "lib/base/log.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/json/json_read.h"
-#include "lib/json/json_write.h"
 #include "lib/loop/loop.h"
-#include "lib/loop/timer.h"
-#include "server/app.h"
-#include "server/sched/fleet.h"
 #include "server/sched/hub.h"
-#include "server/sched/lease.h"
-#include "server/sched/pool.h"
 #include "server/sched/progress.h"
-#include "server/store/credential.h"
+#include "server/sched/sched_inside.h"
+#include "server/store/engine_store.h"
 #include "server/store/sched_store.h"
 
 enum {
 	TICK_MS = 2000,
 	RELOAD_TICKS = 8, /* memory is checked against the database this often */
-	PASS_ARENA = 256 << 20,
-	ASSIGN_MAX = 500,
 	FETCH_MAX = 1000,
+	LATER_ARENA = 16 << 20,
 	ONE_LEASE_US = 5000000,
 	BREAKER_WORKERS = 5,
-	BREAKER_SILENT_US = 60000000,
-	PASS_LONG_US = 5000
+	BREAKER_SILENT_US = 60000000
 };
 
-struct sched {
-	struct app *app;
-	struct lease *lease;
-	struct pool *pool; /* NULL while not leading, or not loaded yet */
-	struct hub_listener *listener;
-	struct loop_timer tick, pass;
-	int64_t rest_until; /* clock_elapsed(): no pass before */
-	struct arena *fetch_arena; /* ids of steps that were queued lately */
-	struct str *fetch;
-	size_t fetch_n;
-	bool fetching, passing, dirty, loading, reload, closing;
-	unsigned ticks;
-	size_t on_the_way; /* units whose callbacks will come */
-};
-
-struct pass {
-	struct sched *sched;
-	struct arena *arena;
-	struct place_snapshot snapshot;
-	struct place_result result;
-	struct assign_rows rows;
-	struct list *gpus; /* of each row: struct str */
+/* A change of which we heard while the memory was read anew. */
+struct sched_later {
+	struct sched_later *next;
+	struct str type, subject;
 };
 
 static void sched_on_lease(void *arg, bool leading);
-static void sched_load(struct sched *s);
+static void load_now(struct sched *s);
+static void look_at_later(struct sched *s);
 static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct err *e);
 static void sched_on_event(void *arg, const struct event *ev, struct str project_id);
 static void sched_fetch(struct sched *s);
 static void sched_on_fetched(void *arg, const struct db_rows *rows, const struct err *e);
-static void sched_dirty(struct sched *s);
-static void sched_pass(void *arg);
-static void sched_on_assigned(void *arg, const struct db_rows *rows, const struct err *e);
 static void sched_on_tick(void *arg);
 
 struct sched *sched_new(struct app *app)
@@ -74,6 +46,7 @@ struct sched *sched_new(struct app *app)
 	struct sched *s = mem_new_of(struct sched);
 
 	s->app = app;
+	s->handed = map_new();
 	s->listener = hub_listen(app->hub, sched_on_event, s);
 	loop_timer_init(&s->tick, app->loop, sched_on_tick, s);
 	loop_timer_init(&s->pass, app->loop, sched_pass, s);
@@ -82,10 +55,12 @@ struct sched *sched_new(struct app *app)
 	return s;
 }
 
-static void sched_gone(struct sched *s)
+void sched_gone(struct sched *s)
 {
-	if (s->closing && s->on_the_way == 0)
-		mem_free(s);
+	if (!s->closing || s->on_the_way != 0)
+		return;
+	map_free(s->handed);
+	mem_free(s);
 }
 
 static void forget(struct sched *s)
@@ -95,7 +70,10 @@ static void forget(struct sched *s)
 	arena_drop(s->fetch_arena);
 	s->fetch_arena = NULL;
 	s->fetch_n = 0;
-	s->dirty = false;
+	arena_drop(s->later_arena);
+	s->later_arena = NULL;
+	s->later = s->last = NULL;
+	s->dirty = s->reload = false;
 }
 
 void sched_free(struct sched *s)
@@ -122,6 +100,11 @@ size_t sched_pending(const struct sched *s)
 	return s->pool != NULL ? pool_steps(s->pool) : 0;
 }
 
+bool sched_is_steady(const struct sched *s)
+{
+	return s->pool != NULL && !s->loading && !s->reload;
+}
+
 /* ---- the memory ---- */
 
 static void sched_on_lease(void *arg, bool leading)
@@ -136,14 +119,18 @@ static void sched_on_lease(void *arg, bool leading)
 	sched_load(s);
 }
 
-static void sched_load(struct sched *s)
+void sched_load(struct sched *s)
 {
-	struct db_unit *u = db_unit(s->app->db, NULL);
+	s->reload = true;
+	load_now(s);
+}
 
-	if (s->loading) {
-		db_unit_free(u);
+static void load_now(struct sched *s)
+{
+	if (!s->reload || s->loading || s->fetching || s->passing || s->reading != 0)
 		return;
-	}
+	struct db_unit *u = db_unit(s->app->db, NULL);
+	s->reload = false;
 	s->loading = true;
 	s->on_the_way++;
 	sched_store_queue_all(u);
@@ -160,19 +147,35 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 
 	s->loading = false;
 	s->on_the_way--;
-	s->reload = s->passing; /* a pass points into the memory: read again after it */
-	if (s->closing || e->code != ERR_OK || !lease_held(s->lease) || s->passing) {
-		if (!s->closing && e->code != ERR_OK)
-			log_warn("the scheduler cannot read its state", LOG_E(e));
+	if (s->closing || !lease_held(s->lease)) {
 		sched_gone(s);
 		return;
 	}
-	pool_free(s->pool);
-	s->pool = pool_new();
-	pool_add_steps(s->pool, &rows[0]);
-	pool_set_workers(s->pool, &rows[1]);
-	pool_set_attempts(s->pool, &rows[2]);
-	sched_dirty(s);
+	if (e->code == ERR_OK) {
+		pool_free(s->pool);
+		s->pool = pool_new();
+		pool_add_steps(s->pool, &rows[0]);
+		pool_set_workers(s->pool, &rows[1]);
+		pool_set_attempts(s->pool, &rows[2]);
+		map_free(s->handed);
+		s->handed = map_new();
+		s->dirty = true;
+	} else {
+		log_warn("the scheduler cannot read its state", LOG_E(e));
+	}
+	look_at_later(s);
+	sched_settle(s);
+}
+
+void sched_settle(struct sched *s)
+{
+	if (s->reload) {
+		load_now(s);
+		return;
+	}
+	sched_fetch(s);
+	if (s->dirty)
+		sched_dirty(s);
 }
 
 static void fetch_later(struct sched *s, struct str step_id)
@@ -204,6 +207,7 @@ static void read_worker(struct sched *s, struct str id)
 
 	*w = (struct worker_read){ s, a, arena_str(a, id) };
 	s->on_the_way++;
+	s->reading++;
 	sched_store_worker(u, w->id);
 	db_send(u, DB_READ, worker_on_row, w);
 }
@@ -214,12 +218,68 @@ static void worker_on_row(void *arg, const struct db_rows *rows, const struct er
 	struct sched *s = w->sched;
 
 	s->on_the_way--;
+	s->reading--;
 	if (!s->closing && s->pool != NULL && e->code == ERR_OK) {
 		pool_put_worker(s->pool, w->id, &rows[0]);
-		sched_dirty(s);
+		s->dirty = true;
 	}
 	arena_drop(w->arena);
-	sched_gone(s);
+	if (s->closing)
+		sched_gone(s);
+	else
+		sched_settle(s);
+}
+
+static void note_later(struct sched *s, struct str type, struct str subject)
+{
+	if (s->later_arena == NULL)
+		s->later_arena = arena_new(LATER_ARENA);
+	if (arena_room(s->later_arena) < 4096) {
+		s->reload = true; /* more than we can note: once more after this */
+		return;
+	}
+	struct sched_later *l = arena_new_of(s->later_arena, struct sched_later);
+	*l = (struct sched_later){ NULL, arena_str(s->later_arena, type),
+		arena_str(s->later_arena, subject) };
+	if (s->last != NULL)
+		s->last->next = l;
+	else
+		s->later = l;
+	s->last = l;
+}
+
+static void react(struct sched *s, struct str type, struct str subject)
+{
+	if (str_is(type, "step.queued")) {
+		if (map_remove(s->handed, subject) == NULL)
+			fetch_later(s, subject);
+	} else if (str_is(type, "attempt.ended")) {
+		pool_attempt_ended(s->pool, subject);
+		sched_dirty(s);
+	} else if (str_is(type, "step.cancelled") || str_is(type, "step.failed")) {
+		pool_remove_step(s->pool, subject);
+	} else if (str_starts(type, STR("worker."))) {
+		read_worker(s, subject);
+	}
+}
+
+static void look_at_later(struct sched *s)
+{
+	struct arena *a = s->later_arena;
+	struct sched_later *l = s->later;
+
+	s->later_arena = NULL;
+	s->later = s->last = NULL;
+	for (; s->pool != NULL && l != NULL; l = l->next)
+		react(s, l->type, l->subject);
+	arena_drop(a);
+}
+
+static bool concerns_us(struct str type)
+{
+	return str_is(type, "step.queued") || str_is(type, "attempt.ended") ||
+	       str_is(type, "step.cancelled") || str_is(type, "step.failed") ||
+	       str_starts(type, STR("worker."));
 }
 
 static void sched_on_event(void *arg, const struct event *ev, struct str project_id)
@@ -227,23 +287,29 @@ static void sched_on_event(void *arg, const struct event *ev, struct str project
 	struct sched *s = arg;
 
 	(void)project_id;
-	if (s->pool == NULL)
+	if (!concerns_us(ev->type))
 		return;
-	if (str_is(ev->type, "step.queued")) {
-		fetch_later(s, ev->subject);
-	} else if (str_is(ev->type, "attempt.ended")) {
-		pool_attempt_ended(s->pool, ev->subject);
-		sched_dirty(s);
-	} else if (str_is(ev->type, "step.cancelled") || str_is(ev->type, "step.failed")) {
-		pool_remove_step(s->pool, ev->subject);
-	} else if (str_starts(ev->type, STR("worker."))) {
-		read_worker(s, ev->subject);
-	}
+	if (s->loading || s->reload)
+		note_later(s, ev->type, ev->subject);
+	else if (s->pool != NULL)
+		react(s, ev->type, ev->subject);
+}
+
+void sched_queued(struct sched *s, const struct queue_rows *rows)
+{
+	static char here;
+
+	if (s == NULL || !sched_is_steady(s) || rows->n == 0)
+		return; /* the event will tell */
+	pool_queue_steps(s->pool, rows, clock_now(s->app->clock));
+	for (size_t i = 0; i < rows->n; i++)
+		(void)map_put(s->handed, rows->step_ids[i], &here);
+	sched_dirty(s);
 }
 
 static void sched_fetch(struct sched *s)
 {
-	if (s->fetching || s->fetch_n == 0)
+	if (!sched_is_steady(s) || s->fetching || s->fetch_n == 0)
 		return;
 	struct db_unit *u = db_unit(s->app->db, NULL);
 	s->fetching = true;
@@ -268,167 +334,9 @@ static void sched_on_fetched(void *arg, const struct db_rows *rows, const struct
 	if (e->code == ERR_OK)
 		pool_add_steps(s->pool, &rows[0]);
 	else
-		sched_load(s);
-	sched_dirty(s);
-	sched_fetch(s);
-}
-
-/* ---- passes ---- */
-
-static void sched_dirty(struct sched *s)
-{
+		s->reload = true;
 	s->dirty = true;
-	if (!s->passing)
-		loop_timer_at(&s->pass, s->rest_until);
-}
-
-/* A queue that nobody can take is looked through again with each step that joins it, and that must
- * leave most of the loop to others. */
-static void rest_after(struct sched *s, int64_t began, size_t placed)
-{
-	int64_t now = clock_elapsed(s->app->clock), took = now - began;
-
-	if (placed == 0)
-		s->rest_until = now + 3 * took;
-	else
-		s->rest_until = took > PASS_LONG_US ? now + took : 0;
-}
-
-static int64_t seen_at(void *arg, struct str worker_id, int64_t stored)
-{
-	const struct sched *s = arg;
-	int64_t here = fleet_seen_at(s->app->fleet, worker_id);
-
-	return here > stored ? here : stored;
-}
-
-static struct str devices_json(struct arena *a, const struct place_assignment *p)
-{
-	struct buf b;
-
-	buf_init(&b, 16384);
-	struct jsn_out w = jsn_out(&b);
-	jsn_list_begin(&w);
-	for (uint32_t i = 0; i < p->gpus_n; i++)
-		jsn_str(&w, p->gpus[i]);
-	jsn_list_end(&w);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
-}
-
-static struct list copy_gpus(struct arena *a, const struct place_assignment *placed)
-{
-	struct list out = { arena_array_of(a, struct str, placed->gpus_n + 1), placed->gpus_n };
-
-	for (uint32_t i = 0; i < placed->gpus_n; i++)
-		*list_at(&out, struct str, i) = arena_str(a, placed->gpus[i]);
-	return out;
-}
-
-/* Copies: the memory may lose a step or read a worker again before the answer comes. */
-static void fill_rows(struct pass *p, size_t n)
-{
-	struct str **columns[] = { &p->rows.step_ids, &p->rows.attempt_ids, &p->rows.worker_ids,
-		&p->rows.runtimes, &p->rows.devices, &p->rows.token_ids, &p->rows.token_macs };
-	char id[ID_MAX];
-
-	for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
-		*columns[c] = arena_array_of(p->arena, struct str, n);
-	p->gpus = arena_array_of(p->arena, struct list, n);
-	for (size_t i = 0; i < n; i++) {
-		const struct place_assignment *placed = &p->result.placed[i];
-		p->rows.step_ids[i] = arena_str(p->arena, p->snapshot.steps[placed->step].id);
-		p->rows.worker_ids[i] = arena_str(p->arena, p->snapshot.workers[placed->worker].id);
-		p->gpus[i] = copy_gpus(p->arena, placed);
-		p->rows.attempt_ids[i] =
-			arena_str(p->arena, str_c(id_new(id, "at", p->sched->app->clock)));
-		p->rows.runtimes[i] = str_c(runtime_names[placed->runtime]);
-		p->rows.devices[i] = devices_json(p->arena, placed);
-		struct credential_row token = credential_derive(
-			p->sched->app->pepper, CREDENTIAL_JOB, p->rows.attempt_ids[i], p->arena);
-		p->rows.token_ids[i] = token.id;
-		p->rows.token_macs[i] = token.mac;
-	}
-	p->rows.n = n;
-}
-
-static void sched_pass(void *arg)
-{
-	struct sched *s = arg;
-	struct arena *a;
-	int64_t next = 0, now = clock_now(s->app->clock), began = clock_elapsed(s->app->clock);
-
-	if (s->pool == NULL || s->passing || !s->dirty)
-		return;
-	s->dirty = false;
-	if (pool_steps(s->pool) == 0)
-		return;
-	a = arena_new(PASS_ARENA);
-	struct pass *p = arena_new_of(a, struct pass);
-	p->sched = s;
-	p->arena = a;
-	pool_snapshot(
-		s->pool, now, s->app->conf.worker_lost_after, seen_at, s, a, &p->snapshot, &next);
-	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
-	place_pass(&p->snapshot, a, &p->result);
-	rest_after(s, began, p->result.placed_n);
-	if (next != 0)
-		loop_timer_set(&s->pass, (next - now) / 1000 + 1);
-	if (p->result.placed_n == 0) {
-		arena_drop(a);
-		s->dirty = next != 0;
-		return;
-	}
-	fill_rows(p, p->result.placed_n < ASSIGN_MAX ? p->result.placed_n : ASSIGN_MAX);
-	s->dirty = p->result.placed_n > ASSIGN_MAX || next != 0;
-	s->passing = true;
-	s->on_the_way++;
-	struct db_unit *u = db_unit(s->app->db, a);
-	sched_store_assign(u, s->app->instance, lease_epoch(s->lease), &p->rows);
-	db_send(u, DB_WRITE, sched_on_assigned, p);
-}
-
-/* The rows tell which of the assignments were made; GPUs are those that we asked for. */
-static void take_over(struct pass *p, const struct db_rows *rows)
-{
-	struct sched *s = p->sched;
-
-	for (size_t i = 0; i < rows->n; i++)
-		for (size_t k = 0; k < p->rows.n; k++)
-			if (str_eq(db_str(rows, i, 1), p->rows.attempt_ids[k])) {
-				pool_assigned(s->pool, p->rows.step_ids[k], p->rows.attempt_ids[k],
-					p->rows.worker_ids[k], p->gpus[k].items, p->gpus[k].n);
-				fleet_wake(s->app->fleet, p->rows.worker_ids[k]);
-				break;
-			}
-}
-
-static void sched_on_assigned(void *arg, const struct db_rows *rows, const struct err *e)
-{
-	struct pass *p = arg;
-	struct sched *s = p->sched;
-
-	s->passing = false;
-	s->on_the_way--;
-	if (s->closing || s->pool == NULL) {
-		arena_drop(p->arena);
-		sched_gone(s);
-		return;
-	}
-	if (e->code == ERR_OK) {
-		take_over(p, &rows[0]);
-		app_changed(s->app);
-	} else {
-		log_warn("assignments were not stored", LOG_E(e));
-	}
-	/* What was not handed out is not in the queue any more, or we do not lead: read it again.
-	 */
-	if (e->code != ERR_OK || rows[0].n != p->rows.n || s->reload)
-		sched_load(s);
-	arena_drop(p->arena);
-	if (s->dirty)
-		sched_dirty(s);
+	sched_settle(s);
 }
 
 /* ---- what time brings ---- */
@@ -490,8 +398,11 @@ static void sched_on_tick(void *arg)
 {
 	struct sched *s = arg;
 
-	if (s->pool == NULL)
+	if (s->pool == NULL) {
+		if (lease_held(s->lease))
+			sched_load(s); /* it could not be read */
 		return;
+	}
 	struct db_unit *u = db_unit(s->app->db, NULL);
 	s->on_the_way++;
 	sched_store_queue_late(u);

@@ -9,10 +9,14 @@
 #include "lib/base/str.h"
 
 struct app;
+struct queue_rows;
 struct sched;
 
 struct sched *sched_new(struct app *app);
 void sched_free(struct sched *s); /* gives the lease back; NULL is fine */
+/* These steps were queued by this server just now (committed): a leader need not wait for their
+ * events. s may be NULL. */
+void sched_queued(struct sched *s, const struct queue_rows *rows);
 bool sched_leading(const struct sched *s);
 size_t sched_pending(
 	const struct sched *s); /* steps that wait for a worker, as far as the leader knows */

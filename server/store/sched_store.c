@@ -48,7 +48,8 @@ void sched_store_assign(
 	db_stmt(u, SQL_SCHED_ASSIGN, DB_TEXTZ(holder), DB_INT(epoch), DB_TEXTS(r->step_ids, r->n),
 		DB_TEXTS(r->attempt_ids, r->n), DB_TEXTS(r->worker_ids, r->n),
 		DB_TEXTS(r->runtimes, r->n), DB_JSONS(r->devices, r->n),
-		DB_TEXTS(r->token_ids, r->n), DB_BLOBS(r->token_macs, r->n));
+		DB_TEXTS(r->token_ids, r->n), DB_BLOBS(r->token_macs, r->n),
+		DB_BOOLS(r->delivered, r->n));
 }
 
 void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since)

@@ -17,10 +17,11 @@ void sched_store_attempts(struct db_unit *u);
 struct assign_rows {
 	struct str *step_ids, *attempt_ids, *worker_ids, *runtimes, *devices, *token_ids,
 		*token_macs;
+	bool *delivered; /* its worker is waiting here and will be told */
 	size_t n;
 };
-/* Rows: step_id, attempt_id, worker_id of those that were still in the queue; none when the holder
- * does not lead any more. */
+/* Rows of those that were still in the queue; none when the holder does not lead any more: ord,
+ * from 1, and the columns of an assignment; plain: with spec, nothing else is needed to run it. */
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *rows);
 /* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. */

@@ -1,18 +1,23 @@
-#include "server/rest/assignment.h"
+#include "server/sched/assignment.h"
 
 #include "api/pipeline.h"
+#include "api/run.h"
 #include "lib/base/buf.h"
+#include "server/app.h"
 #include "server/sched/spec.h"
 #include "server/store/credential.h"
 
 enum { OWN_VALUES = 64, FILE_VALUES = 4, STAGED_VALUES = 4, OUTPUT_VALUES = 4 };
+/* A spec that is no longer, without files beside it, is not worth counting bytes for: \u0000 is the
+ * longest that JSON makes of one. */
+enum { SMALL_SPEC = 65536, OWN_BYTES = 65536, ESCAPED = 6 };
 
 static int64_t span_us(const struct field_span *span)
 {
 	return span->text.n != 0 ? clock_add(0, span->span, 1) : 0;
 }
 
-static int fill_outputs(const struct step_spec *spec, struct arena *a, struct assignment *out)
+static void fill_outputs(const struct step_spec *spec, struct arena *a, struct assignment *out)
 {
 	struct assigned_output *list =
 		arena_array_of(a, struct assigned_output, spec->outputs.n + 1);
@@ -22,7 +27,6 @@ static int fill_outputs(const struct step_spec *spec, struct arena *a, struct as
 		list[i] = (struct assigned_output){ o->name, o->path, o->kind };
 	}
 	out->outputs = (struct list){ list, spec->outputs.n };
-	return 0;
 }
 
 /* The runtime that placement chose goes first. */
@@ -41,14 +45,15 @@ static void fill_runtimes(
 	out->runtimes = (struct list){ list, n };
 }
 
-static int decode(struct call *c, const struct db_rows *r, struct assignment *out, struct err *e)
+static int decode(struct app *app, const struct db_rows *r, size_t row, struct arena *a,
+	struct assignment *out, struct err *e)
 {
 	struct step_spec spec;
 
-	if (db_row_decode(r, 0, assignment_fields, c->arena, out, e) < 0 ||
-		field_decode_reply(step_spec_fields, db_str(r, 0, db_col(r, "spec")), c->arena,
-			&spec, e) < 0 ||
-		spec_argv(spec.run, c->arena, &out->argv, e) < 0)
+	if (db_row_decode(r, row, assignment_fields, a, out, e) < 0 ||
+		field_decode_reply(
+			step_spec_fields, db_str(r, row, db_col(r, "spec")), a, &spec, e) < 0 ||
+		spec_argv(spec.run, a, &out->argv, e) < 0)
 		return -1;
 	out->image = spec.image;
 	out->env = spec.env;
@@ -58,9 +63,10 @@ static int decode(struct call *c, const struct db_rows *r, struct assignment *ou
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;
-	out->token = credential_derive(c->app->pepper, CREDENTIAL_JOB, out->attempt, c->arena).text;
-	fill_runtimes(&spec, db_str(r, 0, db_col(r, "runtime")), c->arena, out);
-	return fill_outputs(&spec, c->arena, out);
+	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
+	fill_runtimes(&spec, db_str(r, row, db_col(r, "runtime")), a, out);
+	fill_outputs(&spec, a, out);
+	return 0;
 }
 
 static size_t staged_values(const struct list *all)
@@ -72,17 +78,19 @@ static size_t staged_values(const struct list *all)
 	return n;
 }
 
-size_t assignment_values(const struct assignment *a)
+static size_t values_of(const struct assignment *a)
 {
 	return OWN_VALUES + a->runtimes.n + a->argv.n + a->env.n + a->devices.n +
 	       OUTPUT_VALUES * a->outputs.n + staged_values(&a->datasets) +
 	       staged_values(&a->models) + staged_values(&a->inputs);
 }
 
-size_t assignment_bytes(const struct assignment *a)
+static size_t bytes_of(const struct assignment *a, struct str spec)
 {
 	struct buf b;
 
+	if (spec.n <= SMALL_SPEC && a->datasets.n + a->models.n + a->inputs.n == 0)
+		return ESCAPED * spec.n + OWN_BYTES;
 	buf_init(&b, ASSIGNMENT_BYTES_MAX);
 	field_encode(assignment_fields, a, &b);
 	size_t n = buf_failed(&b) ? SIZE_MAX : b.n;
@@ -90,18 +98,23 @@ size_t assignment_bytes(const struct assignment *a)
 	return n;
 }
 
-int assignment_read(
-	struct call *c, const struct db_rows *row, struct assignment *ret, struct err *e)
+int assignment_read(struct app *app, const struct db_rows *r, size_t row, struct arena *a,
+	struct assignment *ret, struct assignment_size *ret_size, struct err *e)
 {
-	if (decode(c, row, ret, e) < 0)
+	struct assignment_size size;
+
+	if (decode(app, r, row, a, ret, e) < 0)
 		return -1;
-	if (assignment_values(ret) > ASSIGNMENT_VALUES_MAX)
+	size.values = values_of(ret);
+	if (size.values > ASSIGNMENT_VALUES_MAX)
 		return err_set(e, ERR_TOO_LARGE,
 			"the files that the step reads make an assignment of %zu values; a worker "
 			"takes %d",
-			assignment_values(ret), ASSIGNMENT_VALUES_MAX);
-	if (assignment_bytes(ret) == SIZE_MAX)
+			size.values, ASSIGNMENT_VALUES_MAX);
+	size.bytes = bytes_of(ret, db_str(r, row, db_col(r, "spec")));
+	if (size.bytes > ASSIGNMENT_BYTES_MAX)
 		return err_set(e, ERR_TOO_LARGE, "the assignment is larger than %d MiB",
 			ASSIGNMENT_BYTES_MAX >> 20);
+	*ret_size = size;
 	return 0;
 }
