@@ -12,7 +12,8 @@
 
 #include <limits.h>
 
-enum { FILE_MAX = 16384 };
+enum { FILE_MAX = 16384, UNAUTHORIZED = 401 };
+#define LOOK_TIMEOUT (5 * CLOCK_SECOND)
 
 #define AT(member) offsetof(struct credential, member)
 static const struct field credential_fields[] = {
@@ -72,6 +73,32 @@ static int credential_store(
 		mem_wipe(text.p, text.cap);
 	buf_done(&text);
 	return rc;
+}
+
+bool credential_refused(
+	const struct worker_conf *c, struct loop *loop, const struct credential *have)
+{
+	const struct fetch_options o = { .base_url = c->server.p,
+		.token = have->token.p,
+		.ca_file = c->ca_file.n != 0 ? c->ca_file.p : NULL,
+		.timeout = LOOK_TIMEOUT };
+	struct fetch_reply reply = { 0 };
+	char path[128];
+	struct fetch_client *http;
+	struct buf memory;
+	struct err e;
+
+	if (!str_print(path, sizeof path, "/api/v1/workers/%s", have->worker_id.p))
+		return false;
+	const struct fetch_request q = { .path = path };
+	http = fetch_client_new(loop, &o, &e);
+	if (http == NULL)
+		return false;
+	buf_init(&memory, FILE_MAX);
+	bool answered = fetch_sync(http, &q, &reply, &memory, &e) == 0;
+	fetch_client_free(http);
+	buf_done(&memory);
+	return answered && reply.status == UNAUTHORIZED;
 }
 
 static void on_pause(void *arg)

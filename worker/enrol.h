@@ -15,6 +15,9 @@ struct credential {
 /* ERR_NOT_FOUND when there is none; ERR_INVALID when it is of another server. */
 int credential_load(const struct worker_conf *c, struct arena *a, struct credential *ret,
 	struct err *e) MUST_CHECK;
+/* Does the server say that it does not take it? False, too, when the server cannot be asked. */
+bool credential_refused(
+	const struct worker_conf *c, struct loop *loop, const struct credential *have);
 /* Asks the server, waiting for it up to ENROL_PATIENCE_S while it cannot be reached, and stores
  * what it gives. */
 enum { ENROL_PATIENCE_S = 120 };

@@ -53,11 +53,20 @@ static void on_signal(void *arg, int signo)
 	loop_stop(g->loop);
 }
 
+/* A join token is also the way back in for a worker whose server has been made anew. */
 static int load_or_enrol(struct agent *g, struct arena *a, struct err *e)
 {
-	if (credential_load(&g->conf, a, &g->credential, e) == 0)
+	int rc = credential_load(&g->conf, a, &g->credential, e);
+
+	if (rc < 0 && e->code != ERR_NOT_FOUND)
+		return -1;
+	if (rc == 0 && (g->conf.join_token.n == 0 ||
+			       !credential_refused(&g->conf, g->loop, &g->credential)))
 		return 0;
-	if (e->code != ERR_NOT_FOUND || fs_mkdirs(g->conf.work_dir.p, 0711, e) < 0 ||
+	if (rc == 0)
+		log_warn("the server refuses this worker's credential: enrolling anew",
+			LOG_STR("worker", g->credential.worker_id));
+	if (fs_mkdirs(g->conf.work_dir.p, 0711, e) < 0 ||
 		credential_enrol(&g->conf, g->loop, a, &g->credential, e) < 0)
 		return -1;
 	log_info("enrolled", LOG_STR("worker", g->credential.worker_id));

@@ -328,7 +328,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return f.enroll(token, json.loads(data))
         if token not in f.enrolled:
             raise Problem(401, "unauthenticated", "A valid token is needed")
-        routes = [("POST", "/api/v1/workers/self/sync", lambda: f.sync(json.loads(data))),
+        routes = [("GET", "/api/v1/workers/(wrk_[0-9]+)", lambda w: (200, {"id": w})),
+                  ("POST", "/api/v1/workers/self/sync", lambda: f.sync(json.loads(data))),
                   ("PUT", SELF + "/log", lambda a: f.put_log(a, query, data)),
                   ("POST", SELF + "/log/final", lambda a: f.log_final(a, json.loads(data))),
                   ("POST", SELF + "/outputs", lambda a: f.put_outputs(a, json.loads(data))),

@@ -596,6 +596,28 @@ def test_credential(server, worker):
     assert other.returncode == 1 and "enrolled with" in other.stderr
 
 
+def test_enrols_anew_when_its_credential_is_refused(server, worker):
+    """A server that was made anew knows no worker, but has given a join token."""
+    server.wait(lambda s: s.syncs > 0)
+    path = os.path.join(worker.work, "credential.json")
+    first = open(path).read()
+    assert worker.stop() == 0
+    assert worker.run("join").returncode == 0 and open(path).read() == first, "one that is taken is kept"
+    server.enrolled.clear()
+    server.enrolled["tdm_worker_of_another"] = "wrk_other"
+    assert worker.run("join", TIDEMILL_JOIN_TOKEN="").returncode == 0 and open(path).read() == first
+    both = worker.run("join", TIDEMILL_JOIN_TOKEN="wrong")
+    assert both.returncode == 1 and "refuses this worker's credential" in both.stderr and "no such join token" in both.stderr
+    assert open(path).read() == first
+    server.go_away()
+    assert worker.run("join").returncode == 0 and open(path).read() == first, "a server that cannot be reached refuses nothing"
+    server.come_back()
+    seen = server.syncs
+    worker.start()
+    server.wait(lambda s: s.syncs > seen)
+    assert json.load(open(path))["worker_id"] == server.enrolled[json.load(open(path))["token"]]
+
+
 def test_refused_join(server):
     w = Worker(server)
     try:
