@@ -1,5 +1,6 @@
 /* tidemill: the command line. The only place that exits. */
 #include "cli/cli.h"
+#include "lib/base/log.h"
 
 #include <signal.h>
 #include <string.h>
@@ -25,5 +26,7 @@ int main(int argc, char **argv)
 	struct sigaction sa = { .sa_handler = on_interrupt };
 
 	(void)sigaction(SIGINT, &sa, NULL);
+	/* What a service would write down, such as a turn of the loop that a pager held up. */
+	log_set_level(LOG_ERROR);
 	return cli_main(&cli, argc, (const char *const *)argv);
 }

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -543,6 +544,18 @@ def test_a_log_from_now_on(real, worker, tmp_path):
         assert following.stderr.readline() == "==> work <==\n"  # what was there has been counted
         Path(gate, "open").touch()
         assert following.communicate(timeout=60)[0] == "three\nfour\n" and following.returncode == 0
+
+
+def test_a_reader_that_is_slow_sees_the_log_and_nothing_else(real, worker, tmp_path):
+    """As a pager is. That it holds up the program is no news to the one who reads."""
+    path = write_pipeline(tmp_path, "long", "seq 100000")
+    run = real.run("run", "submit", "-f", path, "-o", "name").stdout.strip()
+    real.run("run", "wait", run)
+    reading = real.start("logs", run, "--follow")
+    started = time.monotonic()
+    until(lambda: time.monotonic() > started + 1.0 and reading.poll() is None)  # a pipe takes a ninth of it
+    out, err = reading.communicate(timeout=60)
+    assert (reading.returncode, out.split(), err) == (0, [str(i + 1) for i in range(100000)], "==> work <==\n")
 
 
 def test_a_real_failure_is_10_with_the_end_of_its_log(real, worker, tmp_path):
