@@ -1,10 +1,9 @@
 #!/bin/sh
-# Starts the server. With TIDEMILL_JOIN_TOKEN_FILE set, a worker that shares that file's folder can enrol: the token is
-# made once, by the local bootstrap command, and left there for it.
+# Starts the server. With LEAVE_JOIN_TOKEN_AT set, a worker that shares that file's folder can enrol: each start leaves a
+# new token there, made by the local command, since one enrols a single worker and lives for an hour.
 set -eu
-if [ -n "${TIDEMILL_JOIN_TOKEN_FILE:-}" ] && [ ! -s "$TIDEMILL_JOIN_TOKEN_FILE" ]; then
-	umask 077
-	tidemill-server join-token > "$TIDEMILL_JOIN_TOKEN_FILE.new"
-	mv "$TIDEMILL_JOIN_TOKEN_FILE.new" "$TIDEMILL_JOIN_TOKEN_FILE"
+if [ -n "${LEAVE_JOIN_TOKEN_AT:-}" ]; then
+	(umask 077 && tidemill-server join-token > "$LEAVE_JOIN_TOKEN_AT.new")
+	mv "$LEAVE_JOIN_TOKEN_AT.new" "$LEAVE_JOIN_TOKEN_AT"
 fi
 exec tidemill-server "$@"
