@@ -185,8 +185,11 @@ const struct field monitor_spec_fields[] = {
 		.doc = "How the data is cut" },
 	{ "late", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(late), .fallback = "0s",
 		.doc = "Rows and labels this late re-open a window" },
+	{ "ahead", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(ahead), .fallback = "1d",
+		.doc = "Rows may lie one window and so much beyond the server's clock, no "
+		       "further" },
 	{ "min_samples", FIELD_INT, 0, AT(min_samples), .min = 1, .max = 1000000000,
-		.fallback = "200", .doc = "A smaller window decides nothing" },
+		.fallback = "200", .doc = "Fewer rows decide nothing, and make no others late" },
 	{ "tests", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(tests), .sub = tests_fields,
 		.doc = "How features are judged" },
 	{ "performance", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(performance), HAS(has_performance),
@@ -222,6 +225,8 @@ const struct field monitor_fields[] = {
 		.doc = "The text as it was written" },
 	{ "policy_state", FIELD_RAW, R, AT(policy_state), .doc = "Where its policy stands" },
 	{ "mutes", FIELD_RAW, R, AT(mutes), .doc = "What is muted until when" },
+	{ "late_rows", FIELD_INT, R, AT(late_rows),
+		.doc = "Rows and labels that came too late and were left out, ever" },
 	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },
 	{ "version", FIELD_INT, R, AT(version), .doc = "Moves with every change; the ETag" },
 	{ 0 },
@@ -325,9 +330,14 @@ const struct field observation_query_fields[] = {
 const struct field observation_result_fields[] = {
 	{ "rows", FIELD_INT, R, AT(rows), .doc = "Rows that were added" },
 	{ "duplicates", FIELD_INT, R, AT(duplicates), .doc = "Rows that were there already" },
-	{ "late", FIELD_INT, R, AT(late), .doc = "Rows that came too late to count" },
+	{ "late", FIELD_INT, R, AT(late), .doc = "Rows that came too late and were left out" },
+	{ "horizon", FIELD_TIME, R | E, AT(horizon),
+		.doc = "When rows were late: windows that ended before this time take none any "
+		       "more" },
 	{ "unknown", FIELD_INT, R, AT(unknown), .doc = "Labels of rows that are not there" },
 	{ "windows", FIELD_INT, R, AT(windows), .doc = "Windows that were touched" },
+	{ "reopened", FIELD_INT, R, AT(reopened),
+		.doc = "Of these, closed ones that are open again, to be closed anew" },
 	{ "replayed", FIELD_BOOL, R, AT(replayed), .doc = "The batch had been taken before" },
 	{ 0 },
 };
@@ -345,6 +355,26 @@ const struct field window_close_result_fields[] = {
 	{ "closed", FIELD_INT, R, AT(closed), .doc = "Windows closed" },
 	{ "decisions", FIELD_LIST, R, AT(decisions), .item = FIELD_STR, .max = 10000,
 		.doc = "Identities of the decisions" },
+	{ 0 },
+};
+#undef THIS
+#define THIS window_delete
+const struct field window_delete_fields[] = {
+	{ "start", FIELD_TIME, 0, AT(start), .doc = "The window that starts here" },
+	{ "from", FIELD_TIME, 0, AT(from), .doc = "All windows that start at or after this time" },
+	{ "to", FIELD_TIME, 0, AT(to), .doc = "and end at or before this one" },
+	{ 0 },
+};
+#undef THIS
+#define THIS window_delete_result
+const struct field window_delete_result_fields[] = {
+	{ "windows", FIELD_INT, R, AT(windows), .doc = "Windows removed" },
+	{ "rows", FIELD_INT, R, AT(rows), .doc = "Rows that they held" },
+	{ "decisions", FIELD_INT, R, AT(decisions), .doc = "Decisions on them" },
+	{ "held_by", FIELD_STR, R | E, AT(held_by),
+		.doc = "In a dry run: the decision that forbids it, since it has started "
+		       "something" },
+	{ "dry_run", FIELD_BOOL, R, AT(dry_run), .doc = "Nothing was removed" },
 	{ 0 },
 };
 #undef THIS

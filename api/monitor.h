@@ -93,7 +93,7 @@ struct monitor_spec {
 	struct columns_spec columns;
 	struct features_spec features;
 	struct window_spec window;
-	struct field_span late;
+	struct field_span late, ahead;
 	int64_t min_samples;
 	struct tests_spec tests;
 	struct performance_spec performance;
@@ -117,7 +117,7 @@ struct monitor {
 	struct str champion; /* "ridership/2", "" when the alias has no version */
 	struct str policy_state; /* JSON */
 	struct str mutes; /* JSON */
-	int64_t created_at, version;
+	int64_t late_rows, created_at, version;
 };
 extern const struct field monitor_fields[];
 
@@ -164,7 +164,7 @@ struct observation_query {
 };
 extern const struct field observation_query_fields[];
 struct observation_result {
-	int64_t rows, duplicates, late, unknown, windows;
+	int64_t rows, duplicates, late, horizon, unknown, windows, reopened;
 	bool replayed;
 };
 extern const struct field observation_result_fields[];
@@ -179,6 +179,18 @@ struct window_close_result {
 	struct list decisions; /* struct str, ids */
 };
 extern const struct field window_close_result_fields[];
+
+/* POST …/windows/delete: the window that starts at this time, or all within [from, to). */
+struct window_delete {
+	int64_t start, from, to;
+};
+extern const struct field window_delete_fields[];
+struct window_delete_result {
+	int64_t windows, rows, decisions;
+	struct str held_by;
+	bool dry_run;
+};
+extern const struct field window_delete_result_fields[];
 
 struct mute {
 	struct str feature; /* empty: the whole monitor */

@@ -84,6 +84,32 @@ static int batch_of(struct cli *c, int fd, struct str *ret, struct err *e)
 	return 0;
 }
 
+/* Rows that were sent and are not there do not go unsaid. */
+static void warn_left_out(const struct cli *c, const struct jsn *r)
+{
+	int64_t late = jsn_get_int(jsn_get(r, "late"), 0);
+	int64_t unknown = jsn_get_int(jsn_get(r, "unknown"), 0);
+	struct str horizon = jsn_get_str(jsn_get(r, "horizon"));
+
+	if (late > 0)
+		cli_say(c, "Warning: too late and left out: %lld%s%.*s", (long long)late,
+			horizon.n != 0 ? ", of windows that ended before " : "", STR_ARG(horizon));
+	if (unknown > 0)
+		cli_say(c, "Warning: labels of rows that are not there: %lld", (long long)unknown);
+}
+
+static int send_batch(struct cli *c, const struct api_call *q, struct err *e)
+{
+	struct api_reply r;
+
+	if (api_do(c, q, &r, e) < 0)
+		return -1;
+	int rc = view_object(c, c->cmd->view, r.body, r.root, e);
+	warn_left_out(c, r.root);
+	api_done(&r);
+	return rc;
+}
+
 /* Its batch makes a repetition harmless. */
 static int send_rows(struct cli *c, struct err *e)
 {
@@ -101,7 +127,7 @@ static int send_rows(struct cli *c, struct err *e)
 	int rc = batch_of(c, q.fd, &batch, e);
 	if (rc == 0) {
 		q.query[0] = (struct api_pair){ "batch", batch };
-		rc = generic_object(c, &q, e);
+		rc = send_batch(c, &q, e);
 	}
 	(void)close(q.fd);
 	return rc;
@@ -133,6 +159,46 @@ int cmd_monitor_close(struct cli *c, struct err *e)
 	if (!cli_has(c, "start") && !cli_has(c, "before"))
 		send_str(&s, "before", str_c(clock_format(now, clock_now(&clock_real))));
 	int rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	return rc;
+}
+
+/* What would go is asked first, and said. */
+static int ask_forget(struct cli *c, const struct api_call *q, struct err *e)
+{
+	struct api_call dry = *q;
+	struct api_reply r;
+
+	dry.query[0] = (struct api_pair){ "dry_run", STR("true") };
+	if (api_do(c, &dry, &r, e) < 0)
+		return -1;
+	int64_t windows = jsn_get_int(jsn_get(r.root, "windows"), 0);
+	int64_t rows = jsn_get_int(jsn_get(r.root, "rows"), 0);
+	int64_t decisions = jsn_get_int(jsn_get(r.root, "decisions"), 0);
+	struct str what =
+		arena_printf(c->arena, "forget %lld window%s with %lld row%s and %lld decision%s",
+			(long long)windows, windows == 1 ? "" : "s", (long long)rows,
+			rows == 1 ? "" : "s", (long long)decisions, decisions == 1 ? "" : "s");
+	api_done(&r);
+	return cli_confirm(c, what.p, e);
+}
+
+int cmd_monitor_forget(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct send s;
+
+	if (cli_has(c, "start") ? cli_has(c, "from") || cli_has(c, "to")
+				: !cli_has(c, "from") || !cli_has(c, "to"))
+		return cli_usage(e, "give --start, or --from and --to");
+	send_init(&s);
+	send_flag(&s, c, "start");
+	send_flag(&s, c, "from");
+	send_flag(&s, c, "to");
+	q.body = send_end(&s);
+	int rc = cli_has(c, "dry-run") ? 0 : ask_forget(c, &q, e);
+	if (rc == 0)
+		rc = generic_object(c, &q, e);
 	send_done(&s);
 	return rc;
 }

@@ -19,7 +19,7 @@ command_fn cmd_run_logs;
 command_fn cmd_dataset_create, cmd_dataset_push, cmd_dataset_download, cmd_model_download;
 /* monitor.c */
 command_fn cmd_alias_set, cmd_monitor_observe, cmd_monitor_labels, cmd_monitor_close,
-	cmd_monitor_mute, cmd_drift_explain;
+	cmd_monitor_forget, cmd_monitor_mute, cmd_drift_explain;
 /* misc.c */
 command_fn cmd_events, cmd_api_call_raw, cmd_version, cmd_completion, cmd_help;
 

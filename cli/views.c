@@ -95,7 +95,7 @@ VIEW(alias_change, "/id", { "AT", "/at", T }, { "ALIAS", "/alias" }, { "NUMBER",
 
 VIEW(monitor, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "MODEL", "/model" },
 	{ "ALIAS", "/alias" }, { "CHAMPION", "/champion" }, { "CREATED", "/created_at", T },
-	{ "MUTES", "/mutes", COLUMN_TEXT, DETAILS },
+	{ "MUTES", "/mutes", COLUMN_TEXT, DETAILS }, { "LATE ROWS", "/late_rows", DETAILS },
 	{ "POLICY STATE", "/policy_state", COLUMN_PAIRS, DETAILS }, { "VERSION", "/version" });
 
 VIEW(window, "/id", { "START", "/start", COLUMN_DATE }, { "END", "/end", COLUMN_DATE },
@@ -118,7 +118,11 @@ VIEW(decision, "/id", { "ID", "/id" }, { "MONITOR", "/monitor" },
 	{ "REASON", "/reason" });
 
 VIEW(observation, "/rows", { "ROWS", "/rows" }, { "DUPLICATES", "/duplicates" },
-	{ "LATE", "/late" }, { "WINDOWS", "/windows" }, { "REPLAYED", "/replayed" });
+	{ "LATE", "/late" }, { "UNKNOWN", "/unknown" }, { "WINDOWS", "/windows" },
+	{ "REOPENED", "/reopened" }, { "REPLAYED", "/replayed" });
+
+VIEW(forgotten, "/windows", { "WINDOWS", "/windows" }, { "ROWS", "/rows" },
+	{ "DECISIONS", "/decisions" }, { "HELD BY", "/held_by" }, { "DRY RUN", "/dry_run" });
 
 VIEW(closed, "/closed", { "CLOSED", "/closed" }, { "DECISIONS", "/decisions" });
 

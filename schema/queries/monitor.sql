@@ -2,7 +2,7 @@
 
 -- name: monitor_list :many
 -- params: project_id text, after text, count bigint
-SELECT o.id, o.name, m.name AS model, o.alias, o.spec, o.source, o.policy_state, o.mutes, o.created_at, o.version,
+SELECT o.id, o.name, m.name AS model, o.alias, o.spec, o.source, o.policy_state, o.mutes, o.late_rows, o.created_at, o.version,
 	coalesce(m.name || '/' || v.number, '') AS champion, o.name AS page_key
 FROM monitor o JOIN model m ON m.id = o.model_id
 LEFT JOIN model_alias a ON a.model_id = o.model_id AND a.alias = o.alias LEFT JOIN model_version v ON v.id = a.version_id
@@ -10,7 +10,7 @@ WHERE o.project_id = $1 AND o.name > $2 ORDER BY o.name LIMIT $3;
 
 -- name: monitor_get :one
 -- params: project_id text, name text
-SELECT o.id, o.name, m.name AS model, o.alias, o.spec, o.source, o.policy_state, o.mutes, o.created_at, o.version,
+SELECT o.id, o.name, m.name AS model, o.alias, o.spec, o.source, o.policy_state, o.mutes, o.late_rows, o.created_at, o.version,
 	coalesce(m.name || '/' || v.number, '') AS champion, o.project_id
 FROM monitor o JOIN model m ON m.id = o.model_id
 LEFT JOIN model_alias a ON a.model_id = o.model_id AND a.alias = o.alias LEFT JOIN model_version v ON v.id = a.version_id
@@ -145,13 +145,13 @@ JOIN drift_metric d ON d.made = w.made AND d.window_id = w.id AND d.revision = w
 WHERE d.metric = $4 AND d.baseline = 'training' AND d.feature <> '' ORDER BY d.feature, w.start_at, w.ordinal;
 
 -- The oldest window that is to be closed: the one that starts at a time, those that end until a time, or those
--- that are complete: rows of a later time have come, or it is full.
+-- that are complete: the monitor's time has passed their end, or they are full.
 -- name: window_next :one
 -- params: monitor_id text, start timestamptz, before timestamptz, complete bool, skip text[]
 SELECT w.id FROM monitor o JOIN monitor_window w ON w.monitor_id = o.id
 WHERE o.id = $1 AND w.state = 'open' AND w.id <> ALL ($5)
 	AND ($2::timestamptz IS NULL OR w.start_at = $2) AND ($3::timestamptz IS NULL OR w.end_at <= $3)
-	AND (NOT $4 OR CASE WHEN w.ordinal = 0 THEN w.end_at <= o.newest_at
+	AND (NOT $4 OR CASE WHEN w.ordinal = 0 THEN w.end_at <= until_now(o.newest_at)
 		ELSE w.rows >= (o.spec -> 'window' ->> 'rows')::bigint END)
 ORDER BY w.start_at, w.ordinal LIMIT 1;
 
@@ -159,9 +159,13 @@ ORDER BY w.start_at, w.ordinal LIMIT 1;
 -- name: window_sweep :many
 -- params: count bigint
 SELECT DISTINCT o.id, o.project_id, o.name FROM monitor o JOIN monitor_window w ON w.monitor_id = o.id
-WHERE w.state = 'open' AND CASE WHEN w.ordinal = 0 THEN w.end_at <= o.newest_at
+WHERE w.state = 'open' AND CASE WHEN w.ordinal = 0 THEN w.end_at <= until_now(o.newest_at)
 	ELSE w.rows >= (o.spec -> 'window' ->> 'rows')::bigint END
 ORDER BY o.id LIMIT $1;
+
+-- name: windows_delete :one
+-- params: monitor_id text, start timestamptz, from timestamptz, to timestamptz, actor text, dry_run bool
+SELECT windows_delete($1, $2, $3, $4, $5, $6) AS result;
 
 -- name: close_monitor :one
 -- params: monitor_id text

@@ -337,6 +337,58 @@ static void windows_close_now(struct call *c)
 	call_send(c, u, DB_READ, window_close_on_row);
 }
 
+static void window_delete_on_done(struct call *c, const struct db_rows *rows)
+{
+	struct window_delete_result result;
+	struct err e;
+
+	if (field_decode_reply(window_delete_result_fields, db_str(&rows[0], 0, 0), c->arena,
+		    &result, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (result.held_by.n != 0 && !result.dry_run) {
+		(void)err_set(&e, ERR_CONFLICT,
+			"the decision %.*s has started something: what it rests on stays",
+			STR_ARG(result.held_by));
+		call_fail(c, &e);
+		return;
+	}
+	call_reply(c, 200, window_delete_result_fields, &result);
+}
+
+static void window_delete_on_row(struct call *c, const struct db_rows *rows)
+{
+	const struct dry_run_query *q = c->query;
+
+	if (rows[0].n == 0) {
+		call_not_found(c, "monitor");
+		return;
+	}
+	struct str id = arena_str(c->arena, db_str(&rows[0], 0, db_col(&rows[0], "id")));
+	struct db_unit *u = call_unit(c);
+	window_store_delete(u, id, c->in, call_actor(c), q->dry_run);
+	call_send(c, u, DB_BULK, window_delete_on_done);
+}
+
+static void windows_delete(struct call *c)
+{
+	const struct window_delete *in = c->in;
+
+	if ((in->start != 0) == (in->from != 0 || in->to != 0) ||
+		(in->from != 0) != (in->to != 0)) {
+		call_invalid(c, "", "give either start, or from and to");
+		return;
+	}
+	if (in->from > in->to) {
+		call_invalid(c, "/to", "must not lie before from");
+		return;
+	}
+	struct db_unit *u = call_unit(c);
+	monitor_store_get(u, key_of(c));
+	call_send(c, u, DB_READ, window_delete_on_row);
+}
+
 /* ---- heat: rows come newest window first, and are shown oldest first ---- */
 
 static void heat_windows(struct jsn_out *w, const struct db_rows *r)
@@ -478,6 +530,7 @@ const struct binding monitor_bindings[] = {
 	{ "windows.list", window_list },
 	{ "windows.metrics", window_metrics },
 	{ "windows.close", windows_close_now },
+	{ "windows.delete", windows_delete },
 	{ "decisions.list", decision_list },
 	{ "decisions.get", decision_get },
 	{ 0 },

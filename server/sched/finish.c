@@ -165,7 +165,7 @@ static void finish_read(struct finishing *f)
 	f->gate = NULL;
 	f->fed = 0;
 	f->n_monitors = 0;
-	f->against_id = f->promote_id = STR_NONE;
+	f->against_id = f->promote_id = f->note = STR_NONE;
 	struct db_unit *u = db_unit(f->app->db, f->arena);
 	finish_store_run(u, f->run_id);
 	finish_store_outputs(u, f->run_id);
@@ -292,6 +292,19 @@ static void finish_feed(struct finishing *f)
 	finish_look(f);
 }
 
+/* The run has succeeded all the same; its message says what came of its rows. */
+static void note_late(
+	struct finishing *f, const struct finish_output *o, const struct observation_result *result)
+{
+	if (f->note.n > 1000)
+		return;
+	f->note = arena_printf(f->arena,
+		"%.*s%sRows of %.*s.%.*s that came too late for the monitor %.*s and were left "
+		"out: %lld.",
+		STR_ARG(f->note), f->note.n != 0 ? " " : "", STR_ARG(o->step), STR_ARG(o->output),
+		STR_ARG(f->feed.monitor), (long long)result->late);
+}
+
 static void finish_on_fed(void *arg, const struct observation_result *result, const struct err *e)
 {
 	struct finishing *f = arg;
@@ -302,6 +315,8 @@ static void finish_on_fed(void *arg, const struct observation_result *result, co
 		log_info("observations fed", LOG_STR("run", f->run_id),
 			LOG_STR("monitor", f->feed.monitor), LOG_I("rows", result->rows),
 			LOG_I("late", result->late));
+		if (result->late > 0)
+			note_late(f, o, result);
 		f->fed++;
 		finish_feed(f);
 	} else if (is_users_fault(e)) {

@@ -49,6 +49,7 @@ struct finishing {
 	/* observations */
 	size_t fed; /* outputs that have been looked at */
 	struct feed feed;
+	struct str note; /* what is to be said of them on success; "" */
 	/* the model */
 	struct str against_id, promote_id; /* the versions that have the aliases now */
 	struct finish_monitor *monitors;

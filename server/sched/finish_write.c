@@ -253,7 +253,7 @@ void finish_add_success(struct finishing *f, struct db_unit *u)
 		add_monitors(f, u, false);
 	}
 	retraining_store_close(u, f->run_id);
-	finish_store_state(u, f->run_id, "succeeded", STR(""), STR(""));
+	finish_store_state(u, f->run_id, "succeeded", STR(""), f->note);
 	add_event(f, u, "run.succeeded", f->run_id, STR_NONE);
 }
 

@@ -39,6 +39,7 @@ struct ingest {
 	struct str monitor_id, stage_id, batch, name, project_id;
 	struct monitor_spec monitor;
 	int64_t spec_version, layout;
+	int64_t latest; /* that a row may lie */
 	struct reference_want want;
 	struct reference reference;
 	struct records *records;
@@ -172,6 +173,14 @@ static struct str column(struct ingest *g, const struct db_rows *r, const char *
 	return arena_str(g->arena, db_str(r, 0, db_col(r, name)));
 }
 
+/* What lies further ahead is a mistake, and would keep its window open for ever. */
+static int64_t latest_time(const struct ingest *g)
+{
+	int64_t at = clock_add(clock_now(g->app->clock), g->monitor.ahead.span, 1);
+
+	return g->monitor.window.rows != 0 ? at : clock_add(at, g->monitor.window.size.span, 1);
+}
+
 static int read_monitor(struct ingest *g, const struct db_rows *r, struct err *e)
 {
 	if (r->n == 0)
@@ -182,6 +191,7 @@ static int read_monitor(struct ingest *g, const struct db_rows *r, struct err *e
 		return -1;
 	if (g->spec.labels && g->monitor.columns.label.n == 0)
 		return err_set(e, ERR_CONFLICT, "the monitor names no column of labels");
+	g->latest = latest_time(g);
 	g->has_champion = !db_is_null(r, 0, db_col(r, "model_version_id"));
 	g->want = (struct reference_want){ .monitor_id = g->monitor_id,
 		.model_version_id = column(g, r, "model_version_id"),
@@ -257,6 +267,16 @@ static int take_number(struct ingest *g, int column, const struct str *cells, ui
 	return records_bad(e, line, g->columns[column].name, "a finite number", cells[column]);
 }
 
+static int too_far(struct ingest *g, struct str cell, uint64_t line, struct err *e)
+{
+	char must[160], latest[CLOCK_TEXT_MAX];
+
+	(void)str_print(must, sizeof must, "at most %s (the server's clock%s and ahead: %.*s)",
+		clock_format(latest, g->latest), g->monitor.window.rows != 0 ? "" : ", one window",
+		STR_ARG(g->monitor.ahead.text));
+	return records_bad(e, line, g->monitor.columns.time, must, cell);
+}
+
 static int take_time(struct ingest *g, const struct str *cells, uint64_t line,
 	struct staged_row *row, struct err *e)
 {
@@ -267,10 +287,16 @@ static int take_time(struct ingest *g, const struct str *cells, uint64_t line,
 	if (!clock_parse(cell, &row->time))
 		return records_bad(e, line, g->monitor.columns.time,
 			"a date or a time like 2001-01-31 or 2001-01-31T08:00:00Z", cell);
+	if (row->time > g->latest)
+		return too_far(g, cell, line, e);
 	row->has_time = true;
-	if (g->monitor.window.rows == 0)
-		window_of(g->monitor.window.size.span, row->time, &row->start, &row->end);
-	return 0;
+	if (g->monitor.window.rows != 0)
+		return 0;
+	window_of(g->monitor.window.size.span, row->time, &row->start, &row->end);
+	if (row->start >= CLOCK_MIN && row->end <= CLOCK_END)
+		return 0;
+	return records_bad(
+		e, line, g->monitor.columns.time, "in a window within the years 1 to 9999", cell);
 }
 
 static int take_cells(struct ingest *g, const struct str *cells, uint64_t line,

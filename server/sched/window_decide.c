@@ -214,8 +214,8 @@ static void add_closing(void *arg, struct db_unit *u, struct str run_id)
 {
 	struct closing *c = arg;
 
+	monitor_store_advance(u, c->monitor_id, c->version); /* first, as all that lock both */
 	window_store_advance(u, c->window_id, c->window_version);
-	monitor_store_advance(u, c->monitor_id, c->version);
 	add_window(c, u);
 	add_metrics(c, u);
 	add_state(c, u);

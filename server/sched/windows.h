@@ -1,12 +1,13 @@
 /*
  * Closing windows: their metrics, the policy, the decisions, and what these start.
  *
- * A window by time is complete when a row at or after its end has come (the monitor's clock is the
- * time of its newest row); one by rows when it is full. Complete windows are closed by themselves,
- * after each batch and, should a server go away, by a sweep; POST …/windows/close closes them
- * earlier. Rows or labels that come later open a window again, as long as the monitor's clock has
+ * A window by time is complete when the monitor's time has passed its end; one by rows when it is
+ * full. Complete windows are closed by themselves, after each batch and, when a server goes away or
+ * the clock reaches rows that lay ahead of it, by a sweep; POST …/windows/close closes them
+ * earlier. Rows or labels that come later open a window again, as long as the monitor's time has
  * not passed its end by more than `late`; it is then closed anew, with a new revision, whose
- * decisions supersede the old ones.
+ * decisions supersede the old ones. What the monitor's time is:
+ * schema/migrations/0005_monitor_clock.sql.
  *
  * The windows of a monitor are closed one at a time, oldest first. The policy's state moves with
  * the newest window only; a window that is closed anew is judged from the state that was before it,

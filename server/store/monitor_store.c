@@ -165,6 +165,14 @@ void window_store_next(struct db_unit *u, struct str monitor_id, const struct wi
 		DB_TEXTS(w->skip, w->n_skip));
 }
 
+void window_store_delete(struct db_unit *u, struct str monitor_id, const struct window_delete *w,
+	struct str actor, bool dry_run)
+{
+	db_stmt(u, SQL_WINDOWS_DELETE, DB_TEXT(monitor_id),
+		db_opt(w->start != 0, DB_TIME(w->start)), db_opt(w->from != 0, DB_TIME(w->from)),
+		db_opt(w->to != 0, DB_TIME(w->to)), DB_TEXT(actor), DB_BOOL(dry_run));
+}
+
 void window_store_sweep(struct db_unit *u, int64_t count)
 {
 	db_stmt(u, SQL_WINDOW_SWEEP, DB_INT(count));

@@ -76,6 +76,9 @@ struct window_wanted {
 	size_t n_skip;
 };
 void window_store_next(struct db_unit *u, struct str monitor_id, const struct window_wanted *w);
+/* One row, one column: a JSON object of window_delete_result. */
+void window_store_delete(struct db_unit *u, struct str monitor_id, const struct window_delete *w,
+	struct str actor, bool dry_run);
 void window_store_sweep(struct db_unit *u, int64_t count);
 
 /* What a closing reads: seven statements, in the order of this list. */

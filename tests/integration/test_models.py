@@ -158,6 +158,13 @@ def test_observations_of_a_run_reach_the_monitor_once(server, api, data):
     assert run["state"] == "succeeded", run
     rows = api.get(f"{BASE}/monitors/feeds/windows", expect=200).json()["items"]
     assert [w["rows"] for w in rows] == [50]
+    assert not run.get("message")
+    new = b"id,t,p,y,temp\n" + b"".join(b"n%d,2021-02-01,1.5,1,3.5\n" % i for i in range(200))
+    finish(server, api, submit(api, "feeds"), table(challenger=0.5, champion=1.0), **{"evaluate.seen": {"o.csv": new}})
+    until(lambda: "closed" in [w["state"] for w in api.get(f"{BASE}/monitors/feeds/windows", expect=200).json()["items"]])
+    late = finish(server, api, submit(api, "feeds"), table(challenger=0.5, champion=1.0),
+                  **{"evaluate.seen": {"o.csv": seen.replace(b"r9,", b"x9,")}})
+    assert (late["state"], late["message"]) == ("succeeded", "Rows of evaluate.seen that came too late for the monitor feeds and were left out: 1.")
     bad = finish(server, api, submit(api, "feeds"), table(challenger=0.5, champion=1.0),
                  **{"evaluate.seen": {"o.csv": seen.replace(b"r9,", b",")}})
     assert bad["reason"] == "output_invalid" and "evaluate.seen" in bad["message"] and "line 11, column id" in bad["message"]

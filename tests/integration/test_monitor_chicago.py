@@ -28,7 +28,8 @@ def story(server, api, project):
             part = world.quarter(rows, year, q)
             r = api.post(f"{BASE}/monitors/ridership/observations?batch={year}q{q}", world.csv(header, part),
                          headers={"Content-Type": "text/csv"}, expect=200).json()
-            assert r == {"rows": len(part), "duplicates": 0, "late": 0, "unknown": 0, "windows": 1, "replayed": False}
+            assert r == {"rows": len(part), "duplicates": 0, "late": 0, "unknown": 0, "windows": 1, "reopened": 0,
+                         "replayed": False}
             start = f"{year}-{3 * q - 2:02d}-01T00:00:00Z"
             done = api.post(f"{BASE}/monitors/ridership/windows/close", {"start": start}, expect=200).json()
             assert done["closed"] == 1 and len(done["decisions"]) == 3

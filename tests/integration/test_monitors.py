@@ -1,11 +1,13 @@
 """Monitors through the API: files that are refused, rows and labels, windows by time and by rows, late data, mutes."""
+import datetime
 import json
 import socket
+import subprocess
 
 import pytest
 
 import monitor_world as world
-from harness import until
+from harness import BUILD, SANITIZERS, until
 
 BASE = "/api/v1/projects/demo"
 CSV = {"Content-Type": "text/csv"}
@@ -15,7 +17,6 @@ YAML = {"Content-Type": "application/yaml"}
 
 def day(n):
     """The nth day of 2020."""
-    import datetime
     return (datetime.date(2020, 1, 1) + datetime.timedelta(days=n)).isoformat()
 
 
@@ -137,13 +138,13 @@ def test_late_rows_and_labels_open_a_window_again(api, trained):
     assert windows(api, "late")["2021-02-01"]["performance"] is None
     labels = ["id,y", *(f"2021-02-01-{i},{i}" for i in range(3)), "nobody,1"]
     r = send(api, "late", labels, what="labels")
-    assert (r["rows"], r["unknown"], r["duplicates"]) == (3, 1, 0)
+    assert (r["rows"], r["unknown"], r["duplicates"], r["reopened"]) == (3, 1, 0, 1)
     until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 2)
     w = windows(api, "late")["2021-02-01"]
     assert w["labelled"] == 3 and w["performance"] == 0.5
     assert send(api, "late", labels, what="labels")["duplicates"] == 3
     r = send(api, "late", [HEADER, *rows_of("2021-02-01", 6)])
-    assert (r["rows"], r["duplicates"], r["late"]) == (2, 4, 0)
+    assert (r["rows"], r["duplicates"], r["late"], r["reopened"]) == (2, 4, 0, 1)
     until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 3)
     decisions = [d for d in api.get(f"{BASE}/monitors/late/decisions", expect=200).json()["items"]
                  if d["window_start"][:10] == "2021-02-01" and d["cause"] == "performance"]
@@ -151,9 +152,193 @@ def test_late_rows_and_labels_open_a_window_again(api, trained):
     assert [d.get("supersedes", "") for d in decisions] == [decisions[1]["id"], decisions[2]["id"], ""]
     send(api, "late", [HEADER, *rows_of("2021-02-05", 1)])
     r = send(api, "late", [HEADER, *rows_of("2021-02-01", 8), *rows_of("2021-01-15", 2)])
-    assert (r["rows"], r["late"]) == (0, 10)
+    assert (r["rows"], r["duplicates"], r["late"]) == (0, 6, 4) and r["horizon"] == "2021-02-03T00:00:00Z"
     r = send(api, "late", ["id,t,y", "2021-02-01-3,2021-02-01,3"], what="labels")
     assert (r["rows"], r["late"]) == (0, 1)
+
+
+def from_now(**span):
+    """A date that lies so far ahead of the clock."""
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(**span)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_row_beyond_the_clock_is_refused(server, api, trained):
+    put(api, "far")
+    for when in ("9999-12-31", "9999-01-01T00:00:00Z", from_now(days=2, minutes=2), from_now(days=4000)):
+        for lines, head, line in (([HEADER, *rows_of("2021-01-01", 3), f"x,{when},1,1,1,a"], CSV, 5),
+                                  ([json.dumps({"id": "x", "t": when, "p": 1})], NDJSON, 1)):
+            r = send(api, "far", lines, head=head, expect=422)
+            assert r["errors"][0]["pointer"] == f"/{line}/t" and f"line {line}, column t: must be at most 20" in r["detail"], r
+            assert "(the server's clock, one window and ahead: 1d), not" in r["detail"] and when in r["detail"]
+    r = send(api, "far", ["id,t,y", "x,9999-12-31,1"], what="labels", expect=422)
+    assert r["errors"][0]["pointer"] == "/2/t"
+    assert windows(api, "far") == {}
+    assert send(api, "far", [HEADER, f"x,{from_now(days=1, hours=23)},1,1,1,a"])["rows"] == 1
+    put(api, "far", ahead="30d")
+    assert send(api, "far", [HEADER, f"y,{from_now(days=30)},1,1,1,a"])["rows"] == 1
+    put(api, "far-rows", window={"rows": 10}, ahead="2h")
+    r = send(api, "far-rows", [HEADER, f"x,{from_now(hours=3)},1,1,1,a"], expect=422)
+    assert "(the server's clock and ahead: 2h), not" in r["detail"], r
+    for late in ("1001y", "999999y"):
+        assert put(api, "far", late=late, expect=422)["errors"][0]["pointer"] == "/spec/late"
+    put(api, "edge", window={"size": "5d"})
+    assert "within the years 1 to 9999" in send(api, "edge", [HEADER, "x,0001-01-01,1,1,1,a"], expect=422)["detail"]
+    until(lambda: server.sql("SELECT count(*) FROM observation_stage") == ["0"])
+
+
+def test_rows_of_tomorrow_make_nothing_late_today(api, trained):
+    put(api, "tomorrow")
+    days = [from_now(days=d)[:10] for d in (-2, -1, 0, 1)]
+    send(api, "tomorrow", [HEADER, *rows_of(days[0], 2), *rows_of(days[3], 5)])
+    until(lambda: windows(api, "tomorrow")[days[0]]["state"] == "closed")
+    r = send(api, "tomorrow", [HEADER, *(f"{i},{from_now(minutes=-1)},1,1,1,a" for i in range(3))])
+    assert (r["rows"], r["late"]) == (3, 0)
+    assert windows(api, "tomorrow")[from_now(minutes=-1)[:10]]["state"] == "open"
+    assert windows(api, "tomorrow")[days[3]]["state"] == "open"
+
+
+def test_few_rows_far_ahead_make_nothing_late(api, trained):
+    put(api, "jump", min_samples=4)
+    send(api, "jump", [HEADER, *rows_of("2021-01-01", 5), *rows_of("2021-01-02", 5)])
+    until(lambda: windows(api, "jump")["2021-01-01"]["state"] == "closed")
+    assert send(api, "jump", [HEADER, *rows_of("2024-06-01", 3)])["windows"] == 1  # a wrong year, three times
+    r = send(api, "jump", [HEADER, *rows_of("2021-01-02", 7, first=5), *rows_of("2021-01-03", 1)])
+    assert (r["rows"], r["late"], r["reopened"]) == (8, 0, 0)
+    until(lambda: windows(api, "jump")["2021-01-02"]["state"] == "closed")  # by the row of the day after
+    w = windows(api, "jump")
+    assert w["2021-01-03"]["state"] == w["2024-06-01"]["state"] == "open" and w["2021-01-02"]["rows"] == 12
+    # One row of the 3rd closes the 2nd, but is too little to make rows of the 2nd late, although late is 0.
+    r = send(api, "jump", [HEADER, *rows_of("2021-01-02", 1, first=20)])
+    assert (r["rows"], r["late"], r["reopened"]) == (1, 0, 1)
+    # A day is left out: few rows behind the gap do not close what is before it, enough do.
+    send(api, "jump", [HEADER, *rows_of("2021-01-05", 1)])
+    assert windows(api, "jump")["2021-01-03"]["state"] == "open"
+    # With the three of 2024 there are four behind the gap, and four behind the next one with a row more there.
+    assert send(api, "jump", [HEADER, *rows_of("2021-01-05", 3, first=1)])["late"] == 0
+    until(lambda: windows(api, "jump")["2021-01-03"]["state"] == "closed")
+    assert windows(api, "jump")["2021-01-05"]["state"] == "open"
+    assert api.get(f"{BASE}/monitors/jump", expect=200).json()["late_rows"] == 0
+
+
+def test_enough_rows_far_ahead_are_said_and_can_be_taken_back(server, api, trained):
+    put(api, "back", min_samples=4, late="1d")
+    send(api, "back", [HEADER, *rows_of("2021-01-01", 5), *rows_of("2021-01-02", 5)])
+    until(lambda: windows(api, "back")["2021-01-01"]["state"] == "closed")
+    state = api.get(f"{BASE}/monitors/back", expect=200).json()["policy_state"]
+    wrong = [HEADER, *rows_of("2024-06-01", 4)]
+    assert send(api, "back", wrong, batch="wrong")["rows"] == 4
+    until(lambda: windows(api, "back")["2021-01-02"]["state"] == "closed")
+    late = [HEADER, *rows_of("2021-01-03", 5)]
+    r = send(api, "back", late, batch="late")
+    assert (r["rows"], r["late"], r["windows"]) == (0, 5, 0) and r["horizon"].startswith("2024-05-31T")
+    assert api.get(f"{BASE}/monitors/back", expect=200).json()["late_rows"] == 5
+    done = api.post(f"{BASE}/monitors/back/windows/close", {"start": "2024-06-01T00:00:00Z"}, expect=200).json()
+    assert len(done["decisions"]) == 2
+
+    url = f"{BASE}/monitors/back/windows/delete"
+    assert api.post(url, {}, expect=422).json()["detail"] == "give either start, or from and to"
+    api.post(url, {"from": "2024-01-01T00:00:00Z"}, expect=422)
+    api.post(url, {"start": "2024-06-01T00:00:00Z", "to": "2024-06-01T00:00:00Z"}, expect=422)
+    api.post(url, {"from": "2024-06-02T00:00:00Z", "to": "2024-06-01T00:00:00Z"}, expect=422)
+    would = api.post(f"{url}?dry_run=true", {"from": "2024-01-01T00:00:00Z", "to": "2025-01-01T00:00:00Z"}, expect=200).json()
+    assert would == {"windows": 1, "rows": 4, "decisions": 2, "dry_run": True}
+    assert "2024-06-01" in windows(api, "back")
+    none = api.post(url, {"start": "2024-07-01T00:00:00Z"}, expect=200).json()
+    assert none == {"windows": 0, "rows": 0, "decisions": 0, "dry_run": False}
+    # What lies partly outside stays.
+    assert api.post(url, {"from": "2024-06-01T00:00:00Z", "to": "2024-06-01T23:00:00Z"}, expect=200).json()["windows"] == 0
+    gone = api.post(url, {"start": "2024-06-01T00:00:00Z"}, expect=200).json()
+    assert gone == {"windows": 1, "rows": 4, "decisions": 2, "dry_run": False}
+    assert list(windows(api, "back")) == ["2021-01-02", "2021-01-01"]
+    api.get(f"/api/v1/decisions/{done['decisions'][0]}", expect=404)
+    assert server.sql("SELECT count(*) FROM observation o JOIN monitor_window w ON w.id = o.window_id JOIN monitor m ON m.id = w.monitor_id"
+                      " WHERE m.name = 'back'") == ["10"]
+    assert server.sql("SELECT count(*) FROM observation o WHERE NOT EXISTS (SELECT FROM monitor_window w WHERE w.id = o.window_id)") == ["0"]
+    told = server.sql("SELECT actor IS NOT NULL, data ->> 'windows', data ->> 'from' FROM event WHERE type = 'monitor.windows_deleted'")
+    assert told == ["t|1|2024-06-01T00:00:00.000000Z"]
+
+    # Time stands where it stood, and what was late comes in when it is sent again.
+    r = send(api, "back", late, batch="late")
+    assert (r["rows"], r["late"], r["replayed"]) == (5, 0, False)
+    assert send(api, "back", wrong, batch="wrong")["replayed"] is False
+    # The policy's state is the one before the windows that it saw last.
+    api.post(url, {"from": "2021-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}, expect=200)
+    assert api.get(f"{BASE}/monitors/back", expect=200).json()["policy_state"] == state
+    assert list(windows(api, "back")) == ["2021-01-01"]
+
+
+def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path):
+    put(api, "told", min_samples=2)
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "TIDEMILL_SERVER": f"http://127.0.0.1:{server.port}", "TIDEMILL_TOKEN": server.token,
+           "TIDEMILL_PROJECT": "demo", **SANITIZERS}
+
+    def cli(*args, expect=0):
+        done = subprocess.run([BUILD / "tidemill", "monitor", *args], env=env, text=True, capture_output=True, timeout=60)
+        assert done.returncode == expect, done
+        return done
+
+    def observe(*rows, what="observe"):
+        (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
+        done = cli(what, "told", str(tmp_path / "rows.csv"))
+        return dict(line.split("\t") for line in done.stdout.splitlines()), done.stderr
+
+    said, warned = observe(HEADER, *rows_of("2021-01-01", 3), *rows_of("2024-01-01", 2))
+    assert (said["ROWS"], said["LATE"], warned) == ("5", "0", "")
+    until(lambda: windows(api, "told")["2021-01-01"]["state"] == "closed")
+    said, warned = observe(HEADER, *rows_of("2021-01-01", 2, first=2))
+    assert (said["ROWS"], said["DUPLICATES"], said["LATE"], said["REOPENED"]) == ("0", "1", "1", "0")
+    assert warned == "Warning: too late and left out: 1, of windows that ended before 2024-01-01T00:01:00Z\n"
+    said, warned = observe("id,y", "nobody,1", what="labels")
+    assert (said["ROWS"], said["UNKNOWN"]) == ("0", "1") and warned == "Warning: labels of rows that are not there: 1\n"
+
+    assert "give --start, or --from and --to" in cli("forget", "told", "--from", "2024-01-01", expect=2).stderr
+    would = cli("forget", "told", "--start", "2024-01-01", "--dry-run").stdout
+    assert would.splitlines() == ["WINDOWS\t1", "ROWS\t2", "DECISIONS\t0", "DRY RUN\tyes"]
+    asked = cli("forget", "told", "--start", "2024-01-01", expect=2).stderr
+    assert "forget 1 window with 2 rows and 0 decisions without being asked, give --yes" in asked
+    cli("forget", "told", "--from", "2024-01-01", "--to", "2024-01-02", "--yes")
+    said, warned = observe(HEADER, *rows_of("2021-01-01", 2, first=2))
+    assert (said["ROWS"], said["LATE"], said["REOPENED"], warned) == ("1", "0", "1", "")
+
+
+def test_a_window_that_started_a_retraining_stays(server, api, trained):
+    world.model(server, "demo", "keeper", trained, level=1.0)
+    api.put(f"{BASE}/pipelines/keeper", {"source": json.dumps(
+        {"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "keeper"}, "spec": {"steps": {"s": {"run": ["true"]}}}})},
+        expect=200)
+    put(api, "keeper", subject={"model": "keeper"}, policy={"performance": {"action": "retrain", "k": 1, "n": 1}},
+        retrain={"pipeline": "keeper"})
+    send(api, "keeper", [HEADER, *(f"{i},2021-01-01,{i + 9},{i},1,a" for i in range(5))])
+    done = api.post(f"{BASE}/monitors/keeper/windows/close", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
+    decision = api.get(f"/api/v1/decisions/{done['decisions'][0]}", expect=200).json()
+    assert decision["run_id"]
+    url = f"{BASE}/monitors/keeper/windows/delete"
+    would = api.post(f"{url}?dry_run=true", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
+    assert would == {"windows": 1, "rows": 5, "decisions": 1, "held_by": decision["id"], "dry_run": True}
+    r = api.post(url, {"start": "2021-01-01T00:00:00Z"}, expect=409).json()
+    assert decision["id"] in r["detail"]
+    assert windows(api, "keeper")["2021-01-01"]["rows"] == 5
+
+
+def test_windows_by_rows_that_are_taken_away(api, trained):
+    put(api, "count-back", window={"rows": 10}, min_samples=5)
+    send(api, "count-back", [HEADER, *rows_of("2021-01-01", 14)])
+    until(lambda: [w for w in api.get(f"{BASE}/monitors/count-back/windows").json()["items"] if w["state"] == "closed"])
+    gone = api.post(f"{BASE}/monitors/count-back/windows/delete", {"start": "2021-01-01T00:10:00Z"}, expect=200).json()
+    assert gone["rows"] == 4
+    send(api, "count-back", [HEADER, *rows_of("2021-01-02", 10)])
+    items = until(lambda: [w for w in api.get(f"{BASE}/monitors/count-back/windows").json()["items"] if w["state"] == "closed"][1:] and
+                  api.get(f"{BASE}/monitors/count-back/windows").json()["items"])
+    assert [w["rows"] for w in items] == [10, 10]
+    # A label is late when a later window has enough rows; one row far ahead does not make it so.
+    put(api, "count-late", window={"rows": 10}, min_samples=5)
+    rows = rows_of("2021-01-01", 10, label=False)
+    send(api, "count-late", [HEADER, *rows, *rows_of("2021-01-01", 3, first=10), *rows_of("2024-01-01", 1)])
+    until(lambda: [w for w in api.get(f"{BASE}/monitors/count-late/windows").json()["items"] if w["state"] == "closed"])
+    assert send(api, "count-late", ["id,y", "2021-01-01-1,1"], what="labels")["rows"] == 1
+    send(api, "count-late", [HEADER, *rows_of("2024-01-01", 16, first=1)])
+    r = send(api, "count-late", ["id,y", "2021-01-01-2,1"], what="labels")
+    assert (r["rows"], r["late"]) == (0, 1) and r["horizon"].startswith("2024-01-01")
 
 
 def test_windows_by_rows(api, trained):
@@ -272,7 +457,8 @@ def test_memory_does_not_grow_with_the_rows(server, api, trained):
                                      headers={**CSV, "Transfer-Encoding": "chunked"}, expect=200).json()
     assert send_big(20000)["rows"] == 20000
     before = server.rss_kib()
-    assert send_big(60000) == {"rows": 40000, "duplicates": 20000, "late": 0, "unknown": 0, "windows": 1, "replayed": False}
+    assert send_big(60000) == {"rows": 40000, "duplicates": 20000, "late": 0, "unknown": 0, "windows": 1, "reopened": 0,
+                                "replayed": False}
     assert server.rss_kib() - before < 60000
     done = api.post(f"{BASE}/monitors/big/windows/close", {"start": "2021-01-01T00:00:00Z"}, expect=200).json()
     assert done["closed"] == 1 and windows(api, "big")["2021-01-01"]["rows"] == 60000

@@ -61,6 +61,7 @@ function Head({ project, monitor, windows }: { project: string; monitor: Monitor
             ),
           },
           !!newest && newest.drift_share !== null && { name: 'Features that drifted', value: <strong class="num">{percent(newest.drift_share)}</strong> },
+          monitor.late_rows > 0 && { name: 'Came too late', value: `${plural(monitor.late_rows, 'row')}, left out` },
           ratio !== undefined && { name: 'Policy', value: `${String(inside(rule ?? null, 'action') ?? '')} at ${number(ratio)}× in ${String(inside(rule ?? null, 'k') ?? '')} of ${String(inside(rule ?? null, 'n') ?? '')} windows` },
         ]}
       />

@@ -74,7 +74,7 @@ decisions.push(
 decisions.sort((a, b) => (a.window_start < b.window_start ? 1 : -1));
 
 export const monitor = {
-  id: 'mon_1', name: 'ridership', model: 'ridership', alias: 'champion', champion: 'ridership/2', source: '', policy_state: {}, mutes: [],
+  id: 'mon_1', name: 'ridership', model: 'ridership', alias: 'champion', champion: 'ridership/2', source: '', policy_state: {}, mutes: [], late_rows: 0,
   spec: {
     subject: { model: 'ridership', alias: 'champion' }, window: { size: '1q' }, tests: { numeric: 'psi', categorical: 'psi', warn: 0.1, alert: 0.2, alpha: 0.01 },
     performance: { metric: 'mae' }, policy: { performance: { action: 'retrain', max_ratio: 1.5, k: 2, n: 3 }, drift: { action: 'alert', share: 0.2, k: 2, n: 3 } },
