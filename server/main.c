@@ -47,7 +47,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-enum { ARENA_MAX = 4 << 20 };
+enum { ARENA_MAX = 4 << 20, LAST_WORDS_US = 2000000 };
 
 struct server {
 	struct app app;
@@ -303,6 +303,15 @@ static int server_open(struct server *s, struct err *e)
 	return open_listener(s, e);
 }
 
+/* What the parts say last still goes out: the lead is given up, workers were seen. */
+static void last_words(const struct app *app)
+{
+	int64_t until = clock_elapsed(app->clock) + LAST_WORDS_US;
+
+	while (!db_is_idle(app->db) && clock_elapsed(app->clock) < until)
+		loop_step(app->loop, true);
+}
+
 static void server_close(struct server *s)
 {
 	struct app *app = &s->app;
@@ -331,6 +340,8 @@ static void server_close(struct server *s)
 	reporter_free(app->reporter);
 	grants_stop(app->grants);
 	auth_stop(app->auth);
+	if (app->db != NULL)
+		last_words(app);
 	hub_free(app->hub);
 	app->hub = NULL;
 	if (app->loop != NULL) {

@@ -717,6 +717,13 @@ def test_a_second_server_takes_over(postgres, project):
             two.__exit__(None)
 
 
+def test_an_orderly_end_gives_up_the_lead(postgres):
+    with Server(postgres) as server:
+        until(lambda: server.sql("SELECT 1 FROM leader WHERE expires_at > clock_timestamp()"))
+        server.stop()
+        assert server.sql("SELECT expires_at <= clock_timestamp() FROM leader") == ["t"]
+
+
 def test_an_orderly_end_answers_what_is_parked(postgres, project):
     with Server(postgres) as s:
         admin = s.admin()
