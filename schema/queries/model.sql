@@ -20,8 +20,13 @@ FROM model m WHERE m.project_id = $1 AND m.name = $2;
 DELETE FROM model_alias WHERE model_id = (SELECT id FROM model WHERE project_id = $1 AND name = $2);
 
 -- name: model_delete :one
--- params: project_id text, name text
-DELETE FROM model WHERE project_id = $1 AND name = $2 RETURNING id;
+-- params: project_id text, name text, actor text
+WITH gone AS (
+	DELETE FROM model WHERE project_id = $1 AND name = $2 RETURNING id
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'model.deleted', id, $3 FROM gone
+)
+SELECT id FROM gone;
 
 -- name: model_version_list :many
 -- params: project_id text, model text, before text, count bigint

@@ -37,19 +37,14 @@ UPDATE monitor SET spec = $2, source = $3, model_id = $4, alias = $5, spec_versi
 -- params: id text, version bigint
 SELECT monitor_advance($1, $2);
 
--- name: monitor_delete_rows :exec
--- params: project_id text, name text
-DELETE FROM observation o USING monitor_window w, monitor m
-WHERE m.project_id = $1 AND m.name = $2 AND w.monitor_id = m.id AND o.made = w.made AND o.window_id = w.id;
-
--- name: monitor_delete_metrics :exec
--- params: project_id text, name text
-DELETE FROM drift_metric d USING monitor_window w, monitor m
-WHERE m.project_id = $1 AND m.name = $2 AND w.monitor_id = m.id AND d.made = w.made AND d.window_id = w.id;
-
 -- name: monitor_delete :one
--- params: project_id text, name text
-DELETE FROM monitor WHERE project_id = $1 AND name = $2 RETURNING id;
+-- params: project_id text, name text, actor text
+WITH gone AS (
+	DELETE FROM monitor WHERE project_id = $1 AND name = $2 RETURNING id
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'monitor.deleted', id, $3 FROM gone
+)
+SELECT id FROM gone;
 
 -- name: monitor_mute :one
 -- params: project_id text, name text, mutes jsonb, policy_state jsonb, version bigint

@@ -23,14 +23,25 @@ WHERE ($2 OR EXISTS (SELECT 1 FROM member m WHERE m.project_id = p.id AND m.prin
 ORDER BY p.name LIMIT $5;
 
 -- name: project_update :one
--- params: id text, version bigint, description text, retention jsonb
-UPDATE project SET description = coalesce($3, description), retention = coalesce($4, retention), version = version + 1
-WHERE id = $1 AND version = $2
-RETURNING id, name, description, retention, created_at, version;
+-- params: id text, version bigint, description text, retention jsonb, actor text
+WITH moved AS (
+	UPDATE project SET description = coalesce($3, description), retention = coalesce($4, retention), version = version + 1
+	WHERE id = $1 AND version = $2
+	RETURNING id, name, description, retention, created_at, version
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor) SELECT id, 'project.updated', id, $5 FROM moved
+)
+SELECT id, name, description, retention, created_at, version FROM moved;
 
 -- name: project_delete :one
--- params: id text, version bigint
-DELETE FROM project WHERE id = $1 AND version = $2 RETURNING id;
+-- params: id text, version bigint, actor text
+WITH gone AS (
+	DELETE FROM project WHERE id = $1 AND version = $2 RETURNING id, name
+), told AS (
+	INSERT INTO event (project_id, type, subject, actor, data)
+	SELECT id, 'project.deleted', id, $3, jsonb_build_object('name', name) FROM gone
+)
+SELECT id FROM gone;
 
 -- name: member_list :many
 -- params: project_id text, after text, count bigint

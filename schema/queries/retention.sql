@@ -81,8 +81,10 @@ SELECT count(*) AS n FROM old;
 -- What the instance keeps no longer.
 -- name: retention_events_remove :one
 -- params: count bigint
+-- Of the oldest: their ids have the order of their times, so that nothing younger is looked at.
 WITH gone AS (
-	DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < now() - interval '30 days' ORDER BY id LIMIT $1)
+	DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, at FROM event ORDER BY id LIMIT $1) oldest
+		WHERE at < now() - interval '30 days')
 	RETURNING id
 )
 SELECT count(*) AS n FROM gone;

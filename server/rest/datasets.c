@@ -96,7 +96,7 @@ static void dataset_delete_on_needed(struct call *c, const struct db_rows *rows)
 				   .type = "dataset.deleted",
 				   .subject = id,
 				   .actor = call_actor(c) });
-	call_send(c, u, DB_WRITE, dataset_delete_on_gone);
+	call_send(c, u, DB_BULK, dataset_delete_on_gone);
 }
 
 static void dataset_delete(struct call *c)

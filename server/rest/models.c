@@ -50,8 +50,8 @@ static void model_delete(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
-	model_store_delete(u, key_of(c));
-	call_send(c, u, DB_WRITE, model_delete_on_done);
+	model_store_delete(u, key_of(c), call_actor(c));
+	call_send(c, u, DB_BULK, model_delete_on_done);
 }
 
 /* ---- versions ---- */

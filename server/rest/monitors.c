@@ -177,7 +177,7 @@ static void monitor_put(struct call *c)
 
 static void monitor_delete_on_done(struct call *c, const struct db_rows *rows)
 {
-	if (rows[2].n == 0)
+	if (rows[0].n == 0)
 		call_not_found(c, "monitor");
 	else
 		call_reply_empty(c);
@@ -187,7 +187,7 @@ static void monitor_delete(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
-	monitor_store_delete(u, key_of(c));
+	monitor_store_delete(u, key_of(c), call_actor(c));
 	call_send(c, u, DB_BULK, monitor_delete_on_done);
 }
 

@@ -83,7 +83,7 @@ static void project_update(struct call *c)
 	if (!call_if_match(c, &version))
 		return;
 	struct db_unit *u = call_unit(c);
-	project_store_update(u, c->project_id, version, c->in);
+	project_store_update(u, c->project_id, version, c->in, call_actor(c));
 	call_send(c, u, DB_WRITE, project_update_on_row);
 }
 
@@ -103,8 +103,8 @@ static void project_delete(struct call *c)
 	if (!call_if_match(c, &version))
 		return;
 	struct db_unit *u = call_unit(c);
-	project_store_delete(u, c->project_id, version);
-	call_send(c, u, DB_WRITE, project_delete_on_row);
+	project_store_delete(u, c->project_id, version, call_actor(c));
+	call_send(c, u, DB_BULK, project_delete_on_row); /* it may hold much */
 }
 
 static void member_list(struct call *c)

@@ -280,7 +280,7 @@ static void run_delete(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	run_store_delete(u, call_param(c, "run"), call_actor(c));
-	call_send(c, u, DB_WRITE, delete_on_row);
+	call_send(c, u, DB_BULK, delete_on_row); /* with logs and metrics of any length */
 }
 
 const struct binding run_bindings[] = {

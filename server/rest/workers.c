@@ -148,6 +148,9 @@ static void join_token(struct call *c)
 					.data = join_data(c, in),
 					.created_by = call_actor(c),
 					.expires_at = j->expires_at });
+	event_store_add(
+		u, &(struct event_new){
+			   .type = "token.created", .subject = j->row.id, .actor = call_actor(c) });
 	call_send(c, u, DB_WRITE, join_on_inserted);
 }
 

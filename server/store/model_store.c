@@ -27,10 +27,10 @@ void model_store_get(struct db_unit *u, struct model_key m)
 	db_stmt(u, SQL_MODEL_GET, DB_TEXT(m.project_id), DB_TEXT(m.name));
 }
 
-void model_store_delete(struct db_unit *u, struct model_key m)
+void model_store_delete(struct db_unit *u, struct model_key m, struct str actor)
 {
 	db_stmt(u, SQL_MODEL_ALIASES_DELETE, DB_TEXT(m.project_id), DB_TEXT(m.name));
-	db_stmt(u, SQL_MODEL_DELETE, DB_TEXT(m.project_id), DB_TEXT(m.name));
+	db_stmt(u, SQL_MODEL_DELETE, DB_TEXT(m.project_id), DB_TEXT(m.name), DB_TEXT(actor));
 }
 
 void model_version_store_list(

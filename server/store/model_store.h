@@ -12,7 +12,7 @@ struct model_key {
 void model_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
 void model_store_get(struct db_unit *u, struct model_key m);
 /* Two statements; one row of the second when it was there. */
-void model_store_delete(struct db_unit *u, struct model_key m);
+void model_store_delete(struct db_unit *u, struct model_key m, struct str actor);
 void model_version_store_list(
 	struct db_unit *u, struct model_key m, struct str before, int64_t count);
 void model_version_store_get(struct db_unit *u, struct model_key m, int64_t number);

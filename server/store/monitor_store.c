@@ -51,11 +51,9 @@ void monitor_store_advance(struct db_unit *u, struct str id, int64_t version)
 	db_stmt(u, SQL_MONITOR_ADVANCE, DB_TEXT(id), DB_INT(version));
 }
 
-void monitor_store_delete(struct db_unit *u, struct monitor_key m)
+void monitor_store_delete(struct db_unit *u, struct monitor_key m, struct str actor)
 {
-	db_stmt(u, SQL_MONITOR_DELETE_ROWS, DB_TEXT(m.project_id), DB_TEXT(m.name));
-	db_stmt(u, SQL_MONITOR_DELETE_METRICS, DB_TEXT(m.project_id), DB_TEXT(m.name));
-	db_stmt(u, SQL_MONITOR_DELETE, DB_TEXT(m.project_id), DB_TEXT(m.name));
+	db_stmt(u, SQL_MONITOR_DELETE, DB_TEXT(m.project_id), DB_TEXT(m.name), DB_TEXT(actor));
 }
 
 void monitor_store_mute(struct db_unit *u, struct monitor_key m, const struct monitor_mutes *x)

@@ -22,7 +22,7 @@ void monitor_store_add(struct db_unit *u, const struct monitor_row *m);
 void monitor_store_update(struct db_unit *u, const struct monitor_row *m, int64_t version);
 void monitor_store_advance(struct db_unit *u, struct str id, int64_t version);
 /* Three statements; the last one's row says that it was there. */
-void monitor_store_delete(struct db_unit *u, struct monitor_key m);
+void monitor_store_delete(struct db_unit *u, struct monitor_key m, struct str actor); /* row: id */
 /* One row when the version fits. */
 struct monitor_mutes {
 	struct str mutes, policy_state; /* JSON */

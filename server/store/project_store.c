@@ -40,20 +40,20 @@ void project_store_list(struct db_unit *u, struct str principal_id, bool admin, 
 		db_opt(only.n != 0, DB_TEXT(only)), DB_TEXT(after), DB_INT(count));
 }
 
-void project_store_update(
-	struct db_unit *u, struct str id, int64_t version, const struct project_patch *p)
+void project_store_update(struct db_unit *u, struct str id, int64_t version,
+	const struct project_patch *p, struct str actor)
 {
 	struct buf b = { 0 };
 
 	db_stmt(u, SQL_PROJECT_UPDATE, DB_TEXT(id), DB_INT(version),
 		db_opt(p->has_description, DB_TEXT(p->description)),
-		db_opt(p->has_retention, retention_json(&p->retention, &b)));
+		db_opt(p->has_retention, retention_json(&p->retention, &b)), DB_TEXT(actor));
 	buf_done(&b);
 }
 
-void project_store_delete(struct db_unit *u, struct str id, int64_t version)
+void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor)
 {
-	db_stmt(u, SQL_PROJECT_DELETE, DB_TEXT(id), DB_INT(version));
+	db_stmt(u, SQL_PROJECT_DELETE, DB_TEXT(id), DB_INT(version), DB_TEXT(actor));
 }
 
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count)

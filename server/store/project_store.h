@@ -11,9 +11,9 @@ void project_store_get(struct db_unit *u, struct str id);
 /* only: the one project that a limited token opens, or "". */
 void project_store_list(struct db_unit *u, struct str principal_id, bool admin, struct str only,
 	struct str after, int64_t count);
-void project_store_update(
-	struct db_unit *u, struct str id, int64_t version, const struct project_patch *p);
-void project_store_delete(struct db_unit *u, struct str id, int64_t version);
+void project_store_update(struct db_unit *u, struct str id, int64_t version,
+	const struct project_patch *p, struct str actor);
+void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor);
 
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
 /* Both add their event when something has changed: one row, else none. */
