@@ -315,3 +315,18 @@ int cmd_pipeline_register(struct cli *c, struct err *e)
 
 	return put_pipeline(c, cli_arg(c, 0), &from, e);
 }
+
+/* The file alone with --source, so that it can be edited and applied again. */
+int cmd_pipeline_show(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct api_reply r;
+
+	if (!cli_has(c, "source"))
+		return generic_show(c, e);
+	if (api_do(c, &q, &r, e) < 0)
+		return -1;
+	int rc = view_print(jsn_get_str(jsn_get(r.root, "source")), e);
+	api_done(&r);
+	return rc < 0 ? -1 : view_flush(e);
+}

@@ -392,6 +392,8 @@ static const char *title_of(const struct cli *c, const struct err *e)
 {
 	if (c->status < 400 && e->code == ERR_INVALID)
 		return "The command is not valid";
+	if (c->status < 400 && e->code == ERR_UNAUTHENTICATED)
+		return "Not logged in";
 	if (c->status < 400 && (e->code == ERR_NETWORK || e->code == ERR_TIMEOUT))
 		return "The server cannot be reached";
 	return err_title(e->code);

@@ -3,7 +3,7 @@
 #include "api/route.h"
 #include "cli/view.h"
 
-enum { LIMIT = 100 };
+enum { LIMIT = 100, PARTS_SHOWN = 10 };
 
 /* "dry-run" -> "dry_run" */
 static const char *query_name(const struct cli *c, const char *flag)
@@ -40,18 +40,31 @@ static int on_item(void *arg, const struct jsn *item, struct err *e)
 	return 0;
 }
 
-int generic_list(struct cli *c, struct err *e)
+static int list(struct cli *c, const struct api_call *q, const struct view *view, int64_t limit,
+	struct err *e)
 {
-	struct api_call q = generic_call(c);
-	int64_t limit = command_flag(c->cmd, STR("limit")) != NULL ? cli_int(c, "limit", LIMIT) : 0;
-	struct view_list *l = view_list_new(c, c->cmd->view);
+	struct view_list *l = view_list_new(c, view);
 	struct str more = STR_NONE;
 
-	if (api_each(c, &q, limit, on_item, l, &more, e) < 0) {
+	if (api_each(c, q, limit, on_item, l, &more, e) < 0) {
 		view_list_free(l);
 		return -1;
 	}
 	return view_list_end(l, more, e);
+}
+
+int generic_items(struct cli *c, const struct api_call *q, struct err *e)
+{
+	bool limited = command_flag(c->cmd, STR("limit")) != NULL;
+
+	return list(c, q, c->cmd->view, limited ? cli_int(c, "limit", LIMIT) : 0, e);
+}
+
+int generic_list(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+
+	return generic_items(c, &q, e);
 }
 
 int generic_object(struct cli *c, const struct api_call *q, struct err *e)
@@ -65,11 +78,36 @@ int generic_object(struct cli *c, const struct api_call *q, struct err *e)
 	return rc;
 }
 
+/* What belongs to an object and is listed below it on a terminal, where people want it at once. */
+static const struct {
+	const char *object, *list;
+	const struct view *view;
+} parts[] = {
+	{ "runs.get", "steps.list", &view_step },
+	{ "datasets.get", "dataset_versions.list", &view_dataset_version },
+	{ "models.get", "model_versions.list", &view_model_version },
+};
+
+static int show_parts(struct cli *c, struct err *e)
+{
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if (strcmp(parts[i].object, c->cmd->route) != 0)
+			continue;
+		struct api_call q = { .route = parts[i].list, .params = { cli_arg(c, 0) } };
+		if (view_print(STR("\n"), e) < 0)
+			return -1;
+		return list(c, &q, parts[i].view, PARTS_SHOWN, e);
+	}
+	return 0;
+}
+
 int generic_show(struct cli *c, struct err *e)
 {
 	struct api_call q = generic_call(c);
 
-	return generic_object(c, &q, e);
+	if (generic_object(c, &q, e) < 0)
+		return -1;
+	return c->tty && c->output == OUTPUT_TABLE ? show_parts(c, e) : 0;
 }
 
 int generic_post(struct cli *c, struct err *e)

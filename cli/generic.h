@@ -12,6 +12,8 @@ command_fn generic_delete; /* asks; sends If-Match where the route wants it */
 
 /* The call of the running command's route with its arguments as parameters. */
 struct api_call generic_call(const struct cli *c);
+/* Asks for it and lists the items. */
+int generic_items(struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
 /* Sends it and shows the object. */
 int generic_object(struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
 

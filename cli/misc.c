@@ -22,7 +22,12 @@ struct event_sink {
 
 static int on_event(void *arg, const struct sse_message *m, struct err *e)
 {
-	static const char *const columns[] = { "/at", "/type", "/subject", "/parent", "/data" };
+	static const struct {
+		const char *pointer;
+		enum column_kind kind;
+	} columns[] = { { "/at", COLUMN_TIME }, { "/type", COLUMN_TEXT },
+		{ "/subject", COLUMN_TEXT }, { "/parent", COLUMN_TEXT },
+		{ "/data", COLUMN_PAIRS } };
 	struct event_sink *s = arg;
 	struct jsn_doc *doc;
 
@@ -36,13 +41,13 @@ static int on_event(void *arg, const struct sse_message *m, struct err *e)
 	buf_clear(&s->line);
 	const struct jsn *event = jsn_root(doc);
 	if (s->c->output == OUTPUT_NAME) {
-		view_cell(s->c, COLUMN_TEXT, jsn_get(event, "id"), &s->line);
+		cell_add(CELL_EXACT, COLUMN_TEXT, jsn_get(event, "id"), &s->line);
 	} else {
 		for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
 			if (i > 0)
 				buf_adds(&s->line, s->c->tty ? "  " : "\t");
-			view_cell(s->c, i == 0 ? COLUMN_TIME : COLUMN_TEXT,
-				jsn_find(event, columns[i]), &s->line);
+			const struct jsn *v = jsn_find(event, columns[i].pointer);
+			cell_add(s->c->tty ? CELL_LINE : CELL_EXACT, columns[i].kind, v, &s->line);
 		}
 	}
 	buf_addc(&s->line, '\n');

@@ -221,6 +221,11 @@ int cmd_monitor_mute(struct cli *c, struct err *e)
 
 /* ---- drift explain --------------------------------------------------------------------------- */
 
+static enum cell_place place_of(const struct cli *c)
+{
+	return c->tty ? CELL_FIELD : CELL_EXACT;
+}
+
 static bool is_tree(const struct jsn *v)
 {
 	return jsn_type(v) == JSN_OBJ ||
@@ -231,7 +236,7 @@ static bool is_tree(const struct jsn *v)
 static void put_row(const struct cli *c, const struct jsn *v, int depth, struct buf *out)
 {
 	buf_addf(out, "%*s", depth * 2, "");
-	view_cell(c, jsn_type(v) == JSN_OBJ ? COLUMN_PAIRS : COLUMN_TEXT, v, out);
+	cell_add(place_of(c), jsn_type(v) == JSN_OBJ ? COLUMN_PAIRS : COLUMN_TEXT, v, out);
 	buf_addc(out, '\n');
 }
 
@@ -258,7 +263,7 @@ static void put_tree(const struct cli *c, const struct jsn *v, int depth, struct
 		} else if (nested) {
 			put_rows(c, m, depth + 1, out);
 		} else {
-			view_cell(c, COLUMN_TEXT, m, out);
+			cell_add(place_of(c), COLUMN_TEXT, m, out);
 			buf_addc(out, '\n');
 		}
 	}
@@ -267,7 +272,7 @@ static void put_tree(const struct cli *c, const struct jsn *v, int depth, struct
 static void put_cell(const struct cli *c, struct buf *out, const struct jsn *d, const char *name,
 	enum column_kind kind)
 {
-	view_cell(c, kind, jsn_get(d, name), out);
+	cell_add(place_of(c), kind, jsn_get(d, name), out);
 }
 
 static void put_head(const struct cli *c, struct buf *out, const struct jsn *d)

@@ -10,9 +10,9 @@ command_fn cmd_auth_login, cmd_auth_logout, cmd_auth_status, cmd_token_create, c
 command_fn cmd_project_create, cmd_project_show, cmd_project_retention, cmd_project_delete,
 	cmd_member_set, cmd_retention_run;
 /* apply.c */
-command_fn cmd_apply, cmd_pipeline_register;
+command_fn cmd_apply, cmd_pipeline_register, cmd_pipeline_show;
 /* run.c */
-command_fn cmd_run_submit, cmd_run_wait;
+command_fn cmd_run_submit, cmd_run_wait, cmd_run_artifacts;
 /* logs.c */
 command_fn cmd_run_logs;
 /* dataset.c */

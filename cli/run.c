@@ -291,3 +291,58 @@ int cmd_run_submit(struct cli *c, struct err *e)
 		return rc;
 	return wait_run(c, run, cli_has(c, "follow"), e);
 }
+
+/* ---- artifacts ------------------------------------------------------------------------------- */
+
+struct tracked {
+	struct str step, tracking_run;
+	struct arena *arena;
+	struct buf names; /* of all steps */
+	int n; /* that could be meant */
+};
+
+static int on_tracked_step(void *arg, const struct jsn *step, struct err *e)
+{
+	struct tracked *t = arg;
+	struct str name = jsn_get_str(jsn_get(step, "name"));
+
+	(void)e;
+	buf_addf(&t->names, "%s%.*s", t->names.n != 0 ? ", " : "", STR_ARG(name));
+	if (t->step.p != NULL && !str_eq(t->step, name))
+		return 0;
+	t->n++;
+	t->tracking_run = arena_str(t->arena, jsn_get_str(jsn_get(step, "tracking_run")));
+	return 0;
+}
+
+/* The tracking run of the run's only step, or of the one that --step names. */
+static int find_tracking_run(struct cli *c, struct str run, struct str *ret, struct err *e)
+{
+	struct api_call q = { .route = "steps.list", .params = { run } };
+	struct tracked t = { .step = cli_text(c, "step"), .arena = c->arena };
+	struct str more;
+
+	buf_init(&t.names, 4096);
+	int rc = api_each(c, &q, 0, on_tracked_step, &t, &more, e);
+	if (rc == 0 && t.n == 0)
+		rc = err_set(e, ERR_NOT_FOUND, "the run has no step %.*s, only: %.*s",
+			STR_ARG(t.step), STR_ARG(buf_str(&t.names)));
+	else if (rc == 0 && t.n > 1)
+		rc = cli_usage(e, "of which step? Give --step with one of: %.*s",
+			STR_ARG(buf_str(&t.names)));
+	buf_done(&t.names);
+	*ret = t.tracking_run;
+	return rc;
+}
+
+int cmd_run_artifacts(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	bool is_run = str_starts(cli_arg(c, 0), STR("run_"));
+
+	if (!is_run && cli_has(c, "step"))
+		return cli_usage(e, "--step is for a run, and '%s' is none", c->args[0]);
+	if (is_run && find_tracking_run(c, cli_arg(c, 0), &q.params[0], e) < 0)
+		return -1;
+	return generic_items(c, &q, e);
+}

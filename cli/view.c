@@ -2,14 +2,19 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/num.h"
 #include "lib/json/json_write.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 
-enum { CELL_MAX = 1 << 20, GAP = 2, ROWS_PER_FLUSH = 200, COLUMNS_MAX = 24 };
+enum {
+	CELL_MAX = 1 << 20,
+	GAP = 2,
+	ROWS_PER_FLUSH = 200,
+	COLUMNS_MAX = 24,
+	ROOM_LAST = 12,
+	ROOM_LEAST = 4
+};
 
 int view_print(struct str bytes, struct err *e)
 {
@@ -25,115 +30,18 @@ int view_flush(struct err *e)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* Control characters would break the table, or do worse on a terminal. */
-static void add_plain(struct buf *out, struct str s)
+static void add_column(const struct cli *c, enum cell_place place, const struct column *k,
+	const struct jsn *object, struct buf *out)
 {
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char ch = (unsigned char)s.p[i];
-		bool c1 = ch == 0xc2 && i + 1 < s.n && ((unsigned char)s.p[i + 1] & 0xe0) == 0x80;
-		if (c1)
-			i++;
-		buf_addc(out, c1 || ch < ' ' || ch == 0x7f ? ' ' : s.p[i]);
-	}
-}
+	const struct jsn *v = jsn_find(object, k->pointer);
 
-static void add_json(struct buf *out, const struct jsn *v)
-{
-	struct buf text;
-
-	buf_init(&text, CELL_MAX);
-	jsn_write(v, &text);
-	add_plain(out, buf_str(&text));
-	buf_done(&text);
-}
-
-static void add_real(const struct cli *c, struct buf *out, const struct jsn *v)
-{
-	char text[NUM_DOUBLE_MAX];
-	double r = jsn_get_real(v, 0);
-
-	if (!c->tty || !isfinite(r))
-		buf_adds(out, num_format_double(text, r));
-	else
-		buf_addf(out, "%.4g", r);
-}
-
-static void add_scalar(const struct cli *c, struct buf *out, const struct jsn *v)
-{
-	switch (jsn_type(v)) {
-	case JSN_NULL: break;
-	case JSN_BOOL: buf_adds(out, jsn_get_bool(v, false) ? "yes" : "no"); break;
-	case JSN_INT: buf_addf(out, "%lld", (long long)jsn_get_int(v, 0)); break;
-	case JSN_REAL: add_real(c, out, v); break;
-	case JSN_STR: add_plain(out, jsn_get_str(v)); break;
-	case JSN_LIST:
-		for (size_t i = 0; i < jsn_count(v); i++) {
-			if (i > 0)
-				buf_addc(out, ',');
-			enum jsn_type t = jsn_type(jsn_at(v, i));
-			if (t == JSN_OBJ || t == JSN_LIST)
-				add_json(out, jsn_at(v, i));
-			else
-				add_scalar(c, out, jsn_at(v, i));
-		}
-		break;
-	case JSN_OBJ: add_json(out, v); break;
-	}
-}
-
-static void add_pairs(const struct cli *c, struct buf *out, const struct jsn *v)
-{
-	for (size_t i = 0; i < jsn_count(v); i++) {
-		if (i > 0)
-			buf_addc(out, ',');
-		add_plain(out, jsn_name(jsn_at(v, i)));
-		buf_addc(out, '=');
-		add_scalar(c, out, jsn_at(v, i));
-	}
-}
-
-static void add_size(const struct cli *c, struct buf *out, const struct jsn *v)
-{
-	char text[NUM_SIZE_MAX];
-	int64_t n = jsn_get_int(v, 0);
-
-	if (c->tty && n >= 0)
-		buf_adds(out, num_format_size(text, (uint64_t)n));
-	else
-		buf_addf(out, "%lld", (long long)n);
-}
-
-/* What stands before the time of day. */
-static struct str date_of(struct str time)
-{
-	struct str date = STR_NONE;
-
-	(void)str_next(&time, 'T', &date);
-	return date;
-}
-
-void view_cell(const struct cli *c, enum column_kind kind, const struct jsn *v, struct buf *out)
-{
-	struct str s = jsn_get_str(v);
-
-	if (jsn_type(v) == JSN_NULL)
-		return;
-	switch (kind) {
-	case COLUMN_TIME: /* without the fraction */
-		add_plain(out, s.n > 19 && c->tty ? str_slice(s, 0, 19) : s);
-		break;
-	case COLUMN_DATE: add_plain(out, date_of(s)); break;
-	case COLUMN_SIZE: add_size(c, out, v); break;
-	case COLUMN_PAIRS: add_pairs(c, out, v); break;
-	case COLUMN_REAL:
-		if (s.p == NULL)
-			add_real(c, out, v);
-		else
-			add_plain(out, s);
-		break;
-	case COLUMN_TEXT:
-	case COLUMN_STATE: add_scalar(c, out, v); break;
-	}
+	place = c->tty ? place : CELL_EXACT;
+	if (k->kind == COLUMN_LENGTH)
+		cell_add_length(place, v, jsn_find(object, k->until), clock_now(&clock_real), out);
+	else if (k->kind != COLUMN_SHAPE)
+		cell_add(place, k->kind, v, out);
+	else if (jsn_count(v) > 0 || jsn_get_str(v).n != 0)
+		k->shape(v, out);
 }
 
 static const char *state_color(struct str s)
@@ -165,6 +73,7 @@ struct view_list {
 	size_t ends[ROWS_PER_FLUSH * COLUMNS_MAX];
 	const struct view *view;
 	bool headed;
+	bool hidden[COLUMNS_MAX];
 };
 
 struct view_list *view_list_new(struct cli *c, const struct view *v)
@@ -190,75 +99,123 @@ static struct str cell_at(const struct view_list *l, size_t i)
 	return str_slice(buf_str(&l->text), from, l->ends[i] - from);
 }
 
+static bool is_last(const struct view_list *l, size_t column)
+{
+	while (++column < l->n_columns) {
+		if (!l->hidden[column])
+			return false;
+	}
+	return true;
+}
+
 static void put_cell(const struct view_list *l, size_t column, struct str cell, size_t width)
 {
 	const struct cli *c = l->c;
-	bool last = column + 1 == l->n_columns;
 	size_t have = str_utf8_count(cell);
 	const char *color =
 		c->color && l->columns[column]->kind == COLUMN_STATE ? state_color(cell) : NULL;
 
 	(void)printf("%s%.*s%s", color != NULL ? color : "", STR_ARG(cell),
 		color != NULL ? "\033[0m" : "");
-	if (last)
-		(void)putchar('\n');
-	else if (!c->tty)
+	if (is_last(l, column))
+		return;
+	if (!c->tty)
 		(void)putchar('\t');
 	else
 		(void)printf("%*s", (int)(width - have) + GAP, "");
 }
 
-/* As many code points as fit; the last column alone is cut. */
-static struct str cut(struct str s, size_t room)
+/* As many code points as fit, the last one a sign that there is more. */
+static void put_cut(struct str s, size_t room)
 {
 	size_t n = 0, points = 0;
+	bool fits = str_utf8_count(s) <= room;
 
-	while (n < s.n) {
-		if (((unsigned char)s.p[n] & 0xc0) != 0x80 && points++ == room)
+	while (!fits && n < s.n) {
+		if (((unsigned char)s.p[n] & 0xc0) != 0x80 && ++points == room)
 			break;
 		n++;
 	}
-	return str_slice(s, 0, n);
+	(void)printf("%.*s%s", fits ? (int)s.n : (int)n, s.p, fits ? "" : "…");
 }
 
 static void put_head(const struct view_list *l, const size_t *widths)
 {
 	if (l->c->color)
 		(void)fputs("\033[1m", stdout);
-	for (size_t k = 0; k < l->n_columns; k++)
-		put_cell(l, k, str_c(l->columns[k]->title), widths[k]);
-	if (l->c->color)
-		(void)fputs("\033[0m", stdout);
+	for (size_t k = 0; k < l->n_columns; k++) {
+		if (!l->hidden[k])
+			put_cell(l, k, str_c(l->columns[k]->title), widths[k]);
+	}
+	(void)fputs(l->c->color ? "\033[0m\n" : "\n", stdout);
 }
 
-static void put_rows(struct view_list *l)
+/* The columns of a row, without the last one's own width. */
+static size_t width_before_last(const struct view_list *l, const size_t *widths)
 {
-	size_t widths[COLUMNS_MAX], before = 0;
+	size_t sum = 0;
 
+	for (size_t k = 0; k < l->n_columns; k++)
+		sum += l->hidden[k] || is_last(l, k) ? 0 : widths[k] + GAP;
+	return sum;
+}
+
+/* On a terminal: columns without any value, when these are all rows, and those that give way. */
+static void hide(struct view_list *l, const size_t *widths, const bool *empty, bool all)
+{
+	size_t width = (size_t)l->c->width;
+
+	for (size_t k = 0; all && k < l->n_columns; k++)
+		l->hidden[k] = empty[k] && l->n_items > 0;
+	for (size_t k = l->n_columns; k > 0; k--) {
+		if (width_before_last(l, widths) + ROOM_LAST > width &&
+			l->columns[k - 1]->gives_way)
+			l->hidden[k - 1] = true;
+	}
+}
+
+static void measure(const struct view_list *l, size_t *widths, bool *empty)
+{
 	for (size_t k = 0; k < l->n_columns; k++) {
 		widths[k] = strlen(l->columns[k]->title);
+		empty[k] = true;
 		for (size_t i = k; i < l->n_cells; i += l->n_columns) {
 			size_t n = str_utf8_count(cell_at(l, i));
 			widths[k] = n > widths[k] ? n : widths[k];
+			empty[k] = empty[k] && n == 0;
 		}
-		before += k + 1 < l->n_columns ? widths[k] + GAP : 0;
 	}
-	if (!l->headed)
+}
+
+static void put_rows(struct view_list *l, bool all)
+{
+	size_t widths[COLUMNS_MAX];
+	bool empty[COLUMNS_MAX];
+
+	measure(l, widths, empty);
+	if (!l->headed) {
+		if (l->c->tty)
+			hide(l, widths, empty, all);
 		put_head(l, widths);
+	}
 	l->headed = true;
-	size_t width = (size_t)l->c->width;
-	size_t room = width > before + 20 ? width - before : 20;
+	size_t before = width_before_last(l, widths), width = (size_t)l->c->width;
+	size_t room = width > before + ROOM_LEAST ? width - before : ROOM_LAST;
 	for (size_t i = 0; i < l->n_cells; i++) {
 		size_t k = i % l->n_columns;
 		struct str cell = cell_at(l, i);
-		bool cuts = l->c->tty && k + 1 == l->n_columns;
-		put_cell(l, k, cuts ? cut(cell, room) : cell, widths[k]);
+		if (l->c->tty && is_last(l, k) && !l->hidden[k] && str_utf8_count(cell) > room)
+			put_cut(cell, room);
+		else if (!l->hidden[k])
+			put_cell(l, k, cell, widths[k]);
+		if (k + 1 == l->n_columns)
+			(void)putchar('\n');
 	}
 	l->n_cells = 0;
 	buf_clear(&l->text);
 }
 
-static void put_text(const struct view_list *l, const struct jsn *v, bool as_json)
+static void put_text(const struct jsn *v, bool as_json)
 {
 	struct buf text;
 
@@ -266,7 +223,7 @@ static void put_text(const struct view_list *l, const struct jsn *v, bool as_jso
 	if (as_json)
 		jsn_write(v, &text);
 	else
-		view_cell(l->c, COLUMN_TEXT, v, &text);
+		cell_add(CELL_EXACT, COLUMN_TEXT, v, &text);
 	(void)fwrite(text.p, 1, text.n, stdout);
 	buf_done(&text);
 }
@@ -278,22 +235,21 @@ void view_list_add(struct view_list *l, const struct jsn *item)
 	case OUTPUT_JSONL:
 		if (l->c->output == OUTPUT_JSON)
 			(void)fputs(l->n_items > 0 ? "," : "{\"items\":[", stdout);
-		put_text(l, item, true);
+		put_text(item, true);
 		if (l->c->output == OUTPUT_JSONL)
 			(void)putchar('\n');
 		break;
 	case OUTPUT_NAME:
-		put_text(l, jsn_find(item, l->view->name), false);
+		put_text(jsn_find(item, l->view->name), false);
 		(void)putchar('\n');
 		break;
 	case OUTPUT_TABLE:
 		for (size_t k = 0; k < l->n_columns; k++) {
-			view_cell(l->c, l->columns[k]->kind, jsn_find(item, l->columns[k]->pointer),
-				&l->text);
+			add_column(l->c, CELL_TABLE, l->columns[k], item, &l->text);
 			l->ends[l->n_cells++] = l->text.n;
 		}
 		if (l->n_cells == ROWS_PER_FLUSH * l->n_columns)
-			put_rows(l);
+			put_rows(l, false);
 		break;
 	}
 	l->n_items++;
@@ -315,10 +271,14 @@ int view_list_end(struct view_list *l, struct str more, struct err *e)
 		(void)fwrite(tail.p, 1, tail.n, stdout);
 		buf_done(&tail);
 	}
-	if (c->output == OUTPUT_TABLE && (l->n_cells > 0 || !l->headed))
-		put_rows(l);
+	if (c->output == OUTPUT_TABLE && c->tty && l->n_items == 0)
+		cli_say(c, "There are none.");
+	else if (c->output == OUTPUT_TABLE && (l->n_cells > 0 || !l->headed))
+		put_rows(l, true);
 	if (more.n != 0 && c->output == OUTPUT_TABLE)
-		cli_say(c, "There are more; --limit 0 shows all.");
+		cli_say(c, "There are more%s",
+			command_flag(c->cmd, STR("limit")) != NULL ? "; --limit 0 shows all."
+								   : ".");
 	view_list_free(l);
 	return view_flush(e);
 }
@@ -331,6 +291,53 @@ void view_list_free(struct view_list *l)
 
 /* ---- one object ------------------------------------------------------------------------------ */
 
+/* "name<TAB>text<LF>" lines below each other, aligned; in one line where programs read. */
+static void put_lines(const struct cli *c, struct str text, int indent)
+{
+	struct str rest = text, line, name;
+	size_t width = 0;
+	int i = 0;
+
+	while (c->tty && str_next(&rest, '\n', &line)) {
+		ptrdiff_t tab = str_find_char(line, '\t');
+		size_t n = tab >= 0 ? str_utf8_count(str_slice(line, 0, (size_t)tab)) : 0;
+		width = n > width ? n : width;
+	}
+	for (rest = text; str_next(&rest, '\n', &line) && (line.n != 0 || rest.n != 0); i++) {
+		ptrdiff_t tab = str_find_char(line, '\t');
+		name = str_slice(line, 0, tab >= 0 ? (size_t)tab : 0);
+		line = str_slice(line, (size_t)(tab + 1), line.n);
+		if (!c->tty)
+			(void)printf("%s%.*s%s%.*s", i > 0 ? "; " : "", STR_ARG(name),
+				name.n != 0 ? ": " : "", STR_ARG(line));
+		else
+			(void)printf("%s%*s%.*s%*s%.*s", i > 0 ? "\n" : "", i > 0 ? indent : 0, "",
+				STR_ARG(name),
+				width > 0 ? (int)(width - str_utf8_count(name)) + GAP : 0, "",
+				STR_ARG(line));
+	}
+	(void)putchar('\n');
+}
+
+/* Pairs become lines on a terminal, when they are several. */
+static bool add_field(
+	const struct cli *c, const struct column *k, const struct jsn *object, struct buf *out)
+{
+	const struct jsn *v = jsn_find(object, k->pointer);
+	bool lines = k->kind == COLUMN_PAIRS && c->tty && jsn_count(v) > 1;
+
+	for (size_t i = 0; lines && i < jsn_count(v); i++) {
+		cell_add_text(jsn_name(jsn_at(v, i)), out);
+		buf_addc(out, '\t');
+		cell_add(CELL_FIELD, jsn_type(jsn_at(v, i)) == JSN_OBJ ? COLUMN_PAIRS : COLUMN_TEXT,
+			jsn_at(v, i), out);
+		buf_addc(out, '\n');
+	}
+	if (!lines)
+		add_column(c, CELL_FIELD, k, object, out);
+	return lines || k->kind == COLUMN_SHAPE;
+}
+
 static void put_fields(const struct cli *c, const struct view *v, const struct jsn *object)
 {
 	size_t width = 0;
@@ -341,7 +348,7 @@ static void put_fields(const struct cli *c, const struct view *v, const struct j
 	buf_init(&text, 16 << 20);
 	for (const struct column *k = v->columns; k->title != NULL; k++) {
 		buf_clear(&text);
-		view_cell(c, k->kind, jsn_find(object, k->pointer), &text);
+		bool lines = add_field(c, k, object, &text);
 		if (text.n == 0)
 			continue;
 		const char *color =
@@ -350,8 +357,11 @@ static void put_fields(const struct cli *c, const struct view *v, const struct j
 			(void)printf("%-*s", (int)width + GAP, k->title);
 		else
 			(void)printf("%s\t", k->title);
-		(void)printf("%s%.*s%s\n", color != NULL ? color : "", STR_ARG(buf_str(&text)),
-			color != NULL ? "\033[0m" : "");
+		if (lines)
+			put_lines(c, buf_str(&text), (int)width + GAP);
+		else
+			(void)printf("%s%.*s%s\n", color != NULL ? color : "",
+				STR_ARG(buf_str(&text)), color != NULL ? "\033[0m" : "");
 	}
 	buf_done(&text);
 }
@@ -369,7 +379,7 @@ int view_object(struct cli *c, const struct view *v, struct str text, const stru
 		break;
 	case OUTPUT_NAME:
 		buf_init(&name, CELL_MAX);
-		view_cell(c, COLUMN_TEXT, jsn_find(object, v->name), &name);
+		cell_add(CELL_EXACT, COLUMN_TEXT, jsn_find(object, v->name), &name);
 		(void)printf("%.*s\n", STR_ARG(buf_str(&name)));
 		buf_done(&name);
 		break;

@@ -4,23 +4,16 @@
  */
 #ifndef CLI_VIEW_H
 #define CLI_VIEW_H
-#include "cli/cli.h"
-#include "lib/json/json_read.h"
-
-enum column_kind {
-	COLUMN_TEXT, /* any scalar; lists separated by commas; objects as JSON */
-	COLUMN_TIME,
-	COLUMN_DATE,
-	COLUMN_SIZE, /* bytes; "1.5 GiB" on a terminal */
-	COLUMN_REAL, /* four digits on a terminal */
-	COLUMN_STATE, /* coloured */
-	COLUMN_PAIRS, /* an object as k=v,k=v */
-};
+#include "cli/cell.h"
+#include "cli/shape.h"
 
 struct column {
 	const char *title, *pointer; /* JSON pointer of the value */
 	enum column_kind kind;
 	bool show_only; /* left out of lists */
+	bool gives_way; /* left out of tables on a terminal that is too narrow */
+	const char *until; /* COLUMN_LENGTH: pointer of the end */
+	shape_fn *shape; /* COLUMN_SHAPE; for single objects only */
 };
 
 struct view {
@@ -43,12 +36,10 @@ void view_list_add(struct view_list *l, const struct jsn *item);
 int view_list_end(struct view_list *l, struct str more, struct err *e) MUST_CHECK;
 void view_list_free(struct view_list *l); /* without printing; after a failure */
 
-/* One object: `text` is the reply as it came. */
+/* One object, its fields one below the other: `text` is the reply as it came. */
 int view_object(struct cli *c, const struct view *v, struct str text, const struct jsn *object,
 	struct err *e) MUST_CHECK;
 
-/* One value as a cell, without control characters. */
-void view_cell(const struct cli *c, enum column_kind kind, const struct jsn *v, struct buf *out);
 /* Bytes to stdout; ERR_IO when that fails. */
 int view_print(struct str bytes, struct err *e) MUST_CHECK;
 int view_flush(struct err *e) MUST_CHECK;

@@ -6,10 +6,16 @@
 	const struct view view_##noun = { key, noun##_columns }
 #define T       COLUMN_TIME
 #define DETAILS .show_only = true
+#define NARROW  .gives_way = true
+#define LENGTH                                                                                     \
+	{                                                                                          \
+		"DURATION", "/started_at", COLUMN_LENGTH, .until = "/ended_at"                     \
+	}
+#define SHAPED(as) COLUMN_SHAPE, .shape = shape_##as, DETAILS
 
 VIEW(token, "/id", { "ID", "/id" }, { "NAME", "/name" }, { "KIND", "/kind" },
-	{ "PROJECT", "/project" }, { "ROLE", "/role" }, { "CREATED", "/created_at", T },
-	{ "EXPIRES", "/expires_at", T }, { "LAST USED", "/last_used_at", T },
+	{ "PROJECT", "/project" }, { "ROLE", "/role" }, { "CREATED", "/created_at", T, NARROW },
+	{ "EXPIRES", "/expires_at", T }, { "LAST USED", "/last_used_at", T, NARROW },
 	{ "REVOKED", "/revoked_at", T }, { "TOKEN", "/token", DETAILS });
 
 VIEW(principal, "/name", { "ID", "/id" }, { "NAME", "/name" }, { "ADMIN", "/admin" },
@@ -42,30 +48,37 @@ VIEW(file, "/path", { "PATH", "/path" }, { "BYTES", "/size", COLUMN_SIZE },
 	{ "SHA256", "/digest" });
 
 VIEW(pipeline, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
-	{ "REPOSITORY", "/repository" }, { "REF", "/ref" }, { "PATH", "/path" },
-	{ "COMMIT", "/commit" }, { "PAUSED", "/paused" }, { "CREATED", "/created_at", T },
-	{ "VERSION", "/version" });
+	{ "REPOSITORY", "/repository" }, { "REF", "/ref" }, { "PATH", "/path", NARROW },
+	{ "COMMIT", "/commit", COLUMN_COMMIT, NARROW }, { "PAUSED", "/paused" },
+	{ "CREATED", "/created_at", T }, { "INPUTS", "/spec/inputs", SHAPED(inputs) },
+	{ "DATA", "/spec/datasets", SHAPED(dataset_refs) },
+	{ "MODELS", "/spec/models", SHAPED(model_refs) },
+	{ "TRIGGERS", "/spec/triggers", SHAPED(triggers) },
+	{ "CONCURRENCY", "/spec/concurrency", COLUMN_PAIRS, DETAILS },
+	{ "STEPS", "/spec/steps", SHAPED(steps) }, { "REGISTERS", "/spec/model", SHAPED(model) });
 
-VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/number" },
-	{ "STATE", "/state", COLUMN_STATE }, { "TRIGGER", "/trigger" },
-	{ "CREATED", "/created_at", T }, { "STARTED", "/started_at", T },
-	{ "ENDED", "/ended_at", T }, { "MODEL", "/model_version" },
-	{ "INPUTS", "/inputs", COLUMN_PAIRS, DETAILS }, { "DATA", "/datasets", DETAILS },
-	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", DETAILS },
+VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/number", NARROW },
+	{ "STATE", "/state", COLUMN_STATE }, { "TRIGGER", "/trigger", NARROW },
+	{ "CREATED", "/created_at", T }, { "STARTED", "/started_at", T, DETAILS },
+	{ "ENDED", "/ended_at", T, DETAILS }, LENGTH, { "MODEL", "/model_version", NARROW },
+	{ "INPUTS", "/inputs", COLUMN_PAIRS, DETAILS }, { "DATA", "/datasets", SHAPED(datasets) },
+	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", COLUMN_COMMIT, DETAILS },
 	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "DECISION", "/decision_id", DETAILS },
 	{ "SUBMITTED BY", "/created_by", DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS, DETAILS },
 	{ "REASON", "/reason" }, { "MESSAGE", "/message" });
 
 VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COLUMN_STATE },
-	{ "ATTEMPTS", "/attempts" }, { "STARTED", "/started_at", T }, { "ENDED", "/ended_at", T },
-	{ "NEEDS", "/needs" }, { "ATTEMPT", "/attempt_id", DETAILS },
+	{ "ATTEMPTS", "/attempts", NARROW }, { "STARTED", "/started_at", T },
+	{ "ENDED", "/ended_at", T, DETAILS }, LENGTH, { "NEEDS", "/needs", NARROW },
+	{ "RUN", "/run_id", DETAILS }, { "COMMAND", "/spec/run", SHAPED(command) },
+	{ "OUTPUTS", "/outputs", SHAPED(outputs) }, { "ATTEMPT", "/attempt_id", DETAILS },
 	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
 	{ "MESSAGE", "/message" });
 
 VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },
-	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime" }, { "EXIT", "/exit_code" },
-	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, { "ENDED", "/ended_at", T },
-	{ "LOG LINES", "/log_lines" }, { "REASON", "/reason" }, { "MESSAGE", "/message" });
+	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime", NARROW }, { "EXIT", "/exit_code" },
+	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, LENGTH,
+	{ "LOG LINES", "/log_lines", NARROW }, { "REASON", "/reason" }, { "MESSAGE", "/message" });
 
 VIEW(artifact, "/path", { "PATH", "/path" }, { "FOLDER", "/is_dir" },
 	{ "BYTES", "/size", COLUMN_SIZE }, { "SHA256", "/digest" });
@@ -77,17 +90,19 @@ VIEW(model, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "LATEST", 
 VIEW(model_version, "/number", { "MODEL", "/model" }, { "NUMBER", "/number" },
 	{ "ID", "/id", DETAILS }, { "ALIASES", "/aliases" }, { "METRIC", "/metric" },
 	{ "LEVEL", "/level", COLUMN_REAL }, { "VERDICT", "/verdict", COLUMN_STATE },
-	{ "TRAINED FROM", "/training_data/from" }, { "TO", "/training_data/to" },
-	{ "CREATED", "/created_at", T }, { "RUN", "/run_id" }, { "STEP", "/step_id", DETAILS },
-	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REPOSITORY", "/repository", DETAILS },
-	{ "COMMIT", "/commit", DETAILS }, { "IMAGE", "/image_digest", DETAILS },
-	{ "TRAINING DATA", "/training_data", COLUMN_PAIRS, DETAILS },
-	{ "DATA SETS", "/datasets", COLUMN_TEXT, DETAILS },
+	{ "TRAINED FROM", "/training_data/from", NARROW }, { "TO", "/training_data/to", NARROW },
+	{ "CREATED", "/created_at", T }, { "RUN", "/run_id", NARROW },
+	{ "STEP", "/step_id", DETAILS }, { "TRACKING RUN", "/tracking_run", DETAILS },
+	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", COLUMN_COMMIT, DETAILS },
+	{ "IMAGE", "/image_digest", DETAILS },
+	{ "TRAINING DATA", "/training_data", SHAPED(training_data) },
+	{ "DATA SETS", "/datasets", SHAPED(datasets) },
 	{ "METRICS", "/metrics", COLUMN_PAIRS, DETAILS },
-	{ "LABELS", "/labels", COLUMN_PAIRS, DETAILS }, { "REASON", "/verdict_reason" });
+	{ "LABELS", "/labels", COLUMN_PAIRS, DETAILS }, { "REASON", "/verdict_reason" },
+	{ "CHECKS", "/gate/items", SHAPED(checks) });
 
 VIEW(alias, "/number", { "ALIAS", "/alias" }, { "NUMBER", "/number" },
-	{ "SINCE", "/changed_at", T }, { "VERSION", "/version" });
+	{ "SINCE", "/changed_at", T });
 
 VIEW(alias_change, "/id", { "AT", "/at", T }, { "ALIAS", "/alias" }, { "NUMBER", "/number" },
 	{ "PREVIOUS", "/previous" }, { "CAUSE", "/cause" }, { "BY", "/actor" },
@@ -96,25 +111,31 @@ VIEW(alias_change, "/id", { "AT", "/at", T }, { "ALIAS", "/alias" }, { "NUMBER",
 VIEW(monitor, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "MODEL", "/model" },
 	{ "ALIAS", "/alias" }, { "CHAMPION", "/champion" }, { "CREATED", "/created_at", T },
 	{ "MUTES", "/mutes", COLUMN_TEXT, DETAILS }, { "LATE ROWS", "/late_rows", DETAILS },
-	{ "POLICY STATE", "/policy_state", COLUMN_PAIRS, DETAILS }, { "VERSION", "/version" });
+	{ "WINDOW", "/spec/window", COLUMN_PAIRS, DETAILS },
+	{ "METRIC", "/spec/performance/metric", DETAILS },
+	{ "POLICY", "/spec/policy", COLUMN_PAIRS, DETAILS },
+	{ "RETRAINS", "/spec/retrain/pipeline", DETAILS },
+	{ "POLICY STATE", "/policy_state", COLUMN_PAIRS, DETAILS });
 
-VIEW(window, "/id", { "START", "/start", COLUMN_DATE }, { "END", "/end", COLUMN_DATE },
-	{ "ID", "/id" }, { "STATE", "/state" }, { "SEVERITY", "/severity", COLUMN_STATE },
-	{ "ROWS", "/rows" }, { "LABELLED", "/labelled" }, { "ERROR", "/performance", COLUMN_REAL },
-	{ "LEVEL", "/level", COLUMN_REAL }, { "DRIFTED", "/drift_share", COLUMN_REAL },
-	{ "MODEL", "/model_version" }, { "REASON", "/reason" });
+VIEW(window, "/id", { "START", "/start", COLUMN_DATE }, { "END", "/end", COLUMN_DATE, NARROW },
+	{ "ID", "/id" }, { "STATE", "/state", NARROW }, { "SEVERITY", "/severity", COLUMN_STATE },
+	{ "ROWS", "/rows", NARROW }, { "LABELLED", "/labelled", NARROW },
+	{ "ERROR", "/performance", COLUMN_REAL }, { "LEVEL", "/level", COLUMN_REAL, NARROW },
+	{ "DRIFTED", "/drift_share", COLUMN_SHARE }, { "MODEL", "/model_version", NARROW },
+	{ "REASON", "/reason" });
 
 VIEW(drift_value, "/feature", { "FEATURE", "/feature" }, { "BASELINE", "/baseline" },
 	{ "METRIC", "/metric" }, { "VALUE", "/value", COLUMN_REAL },
-	{ "THRESHOLD", "/threshold", COLUMN_REAL }, { "CRITICAL", "/critical", COLUMN_REAL },
-	{ "P", "/p", COLUMN_REAL }, { "DRIFTED", "/drifted" }, { "STATUS", "/status" });
+	{ "THRESHOLD", "/threshold", COLUMN_REAL, NARROW },
+	{ "CRITICAL", "/critical", COLUMN_REAL, NARROW }, { "P", "/p", COLUMN_REAL, NARROW },
+	{ "DRIFTED", "/drifted" }, { "STATUS", "/status" });
 
-VIEW(decision, "/id", { "ID", "/id" }, { "MONITOR", "/monitor" },
+VIEW(decision, "/id", { "ID", "/id" }, { "MONITOR", "/monitor", NARROW },
 	{ "WINDOW", "/window_start", COLUMN_DATE }, { "CAUSE", "/cause" },
-	{ "ACTION", "/action", COLUMN_STATE }, { "FIRED", "/fired" },
-	{ "SUPPRESSED BY", "/suppressed_by" }, { "RUN", "/run_id" },
-	{ "RUN STATE", "/run_state", COLUMN_STATE }, { "MODEL", "/model_version" },
-	{ "VERDICT", "/verdict", COLUMN_STATE }, { "TAKEN", "/created_at", T },
+	{ "ACTION", "/action", COLUMN_STATE }, { "FIRED", "/fired", NARROW },
+	{ "SUPPRESSED BY", "/suppressed_by", NARROW }, { "RUN", "/run_id", NARROW },
+	{ "RUN STATE", "/run_state", COLUMN_STATE, NARROW }, { "MODEL", "/model_version", NARROW },
+	{ "VERDICT", "/verdict", COLUMN_STATE, NARROW }, { "TAKEN", "/created_at", T, NARROW },
 	{ "REASON", "/reason" });
 
 VIEW(observation, "/rows", { "ROWS", "/rows" }, { "DUPLICATES", "/duplicates" },
@@ -128,11 +149,12 @@ VIEW(closed, "/closed", { "CLOSED", "/closed" }, { "DECISIONS", "/decisions" });
 
 VIEW(worker, "/name", { "NAME", "/name" }, { "ID", "/id" }, { "POOL", "/pool" },
 	{ "STATE", "/state", COLUMN_STATE }, { "ONLINE", "/online" }, { "RUNNING", "/running" },
-	{ "RUNTIMES", "/runtimes" }, { "CPUS", "/cpus", COLUMN_REAL },
-	{ "MEMORY", "/memory", COLUMN_SIZE }, { "DISK FREE", "/disk_free", COLUMN_SIZE, DETAILS },
-	{ "GPUS", "/devices", COLUMN_TEXT, DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS },
+	{ "RUNTIMES", "/runtimes", NARROW }, { "CPUS", "/cpus", COLUMN_REAL, NARROW },
+	{ "MEMORY", "/memory", COLUMN_SIZE, NARROW },
+	{ "DISK FREE", "/disk_free", COLUMN_SIZE, DETAILS },
+	{ "GPUS", "/devices", SHAPED(devices) }, { "LABELS", "/labels", COLUMN_PAIRS, NARROW },
 	{ "RELEASE", "/release", DETAILS }, { "SEEN", "/seen_at", T }, { "WARNINGS", "/warnings" });
 
 VIEW(event, "/id", { "ID", "/id" }, { "AT", "/at", T }, { "TYPE", "/type" },
 	{ "SUBJECT", "/subject" }, { "PARENT", "/parent" }, { "BY", "/actor" },
-	{ "DATA", "/data" });
+	{ "DATA", "/data", COLUMN_PAIRS });

@@ -1,9 +1,11 @@
 #include "api/route.h"
 #include "cli/api.h"
+#include "cli/cell.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/help.h"
 #include "cli/logs.h"
+#include "cli/shape.h"
 #include "cli/sse.h"
 #include "cli/view.h"
 
@@ -289,4 +291,155 @@ void test_view__a_log_cannot_move_the_cursor(void **state)
 	view_clean(STR("a\033[31mred\033[0m\033[2J\033]0;t\a\x9b \xc2\x9bzü\t\x7f"), &out);
 	assert_string_equal(out.p, "a\033[31mred\033[0m[2J]0;t\x9b zü\t\033[0m");
 	buf_done(&out);
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static void cell_is(
+	enum cell_place place, enum column_kind kind, const char *json, const char *want)
+{
+	struct jsn_doc *doc;
+	struct buf out;
+	struct err e;
+
+	assert_int_equal(jsn_parse(str_c(json), &doc, &e), 0);
+	buf_init(&out, 4096);
+	cell_add(place, kind, jsn_root(doc), &out);
+	if (!str_eq(buf_str(&out), str_c(want)))
+		fail_msg("%s: '%.*s', not '%s'", json, STR_ARG(buf_str(&out)), want);
+	buf_done(&out);
+	jsn_doc_free(doc);
+}
+
+void test_cell__is_for_people_on_a_terminal_and_exact_elsewhere(void **state)
+{
+	static const struct {
+		enum column_kind kind;
+		const char *json, *exact, *table;
+	} rows[] = {
+		{ COLUMN_SIZE, "1610612736", "1610612736", "1.5 GiB" },
+		{ COLUMN_REAL, "0.123456789", "0.123456789", "0.1235" },
+		{ COLUMN_REAL, "\"NaN\"", "NaN", "NaN" },
+		{ COLUMN_SHARE, "0.60417", "0.60417", "60.4%" },
+		{ COLUMN_TEXT, "null", "", "" },
+		{ COLUMN_TEXT, "\"a\\u001b[2Jb\\nc\"", "a [2Jb c", "a [2Jb c" },
+		{ COLUMN_TEXT, "[\"a\",1,true]", "a,1,yes", "a,1,yes" },
+		{ COLUMN_TEXT, "[{\"a\":1},[2,3]]", "(a=1),(2,3)", "(a=1),(2,3)" },
+		{ COLUMN_TEXT, "{\"a\":{\"b\":[]},\"c\":{}}", "(a=(b=),c=)", "(a=(b=),c=)" },
+		{ COLUMN_PAIRS, "{\"a\":0.5,\"b\":{\"c\":\"d\"}}", "a=0.5,b=(c=d)",
+			"a=0.5,b=(c=d)" },
+		{ COLUMN_COMMIT, "\"0123456789abcdef\"", "0123456789abcdef", "0123456789ab" },
+		{ COLUMN_TIME, "\"2001-01-31T01:02:03.5Z\"", "2001-01-31T01:02:03.5Z",
+			"2001-01-31" },
+		{ COLUMN_TIME, "\"never\"", "never", "never" },
+		{ COLUMN_DATE, "\"2001-01-31T00:00:00Z\"", "2001-01-31", "2001-01-31" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		cell_is(CELL_EXACT, rows[i].kind, rows[i].json, rows[i].exact);
+		cell_is(CELL_TABLE, rows[i].kind, rows[i].json, rows[i].table);
+	}
+	cell_is(CELL_LINE, COLUMN_TIME, "\"2001-01-31T01:02:03.5Z\"", "2001-01-31 01:02:03Z");
+	cell_is(CELL_FIELD, COLUMN_TIME, "\"2001-01-31T01:02:03.5Z\"",
+		"2001-01-31 01:02:03Z (2001-01-31)");
+	cell_is(CELL_FIELD, COLUMN_COMMIT, "\"0123456789abcdef\"", "0123456789abcdef");
+}
+
+void test_cell__ages_are_near_or_dates(void **state)
+{
+	static const struct {
+		int64_t ago;
+		const char *want;
+	} rows[] = { { 0, "0s ago" }, { 59 * CLOCK_SECOND, "59s ago" },
+		{ 119 * CLOCK_SECOND, "1m ago" }, { 3 * CLOCK_HOUR + 1, "3h ago" },
+		{ 59 * CLOCK_DAY, "59d ago" }, { 60 * CLOCK_DAY, "2026-10-01" },
+		{ -90 * CLOCK_MINUTE, "in 1h" }, { -400 * CLOCK_DAY, "2028-01-04" } };
+	struct buf out;
+	int64_t now;
+
+	(void)state;
+	assert_true(clock_parse(STR("2026-11-30T00:00:00Z"), &now));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		buf_init(&out, 100);
+		cell_add_age(now - rows[i].ago, now, &out);
+		assert_string_equal(out.p, rows[i].want);
+		buf_done(&out);
+	}
+}
+
+void test_cell__lengths_of_time(void **state)
+{
+	static const struct {
+		int64_t us;
+		const char *exact, *table;
+	} rows[] = { { 0, "0.000", "0.0s" }, { 9940000, "9.940", "9.9s" },
+		{ 59999000, "59.999", "59s" }, { 65 * CLOCK_SECOND, "65.000", "1m 05s" },
+		{ 3 * CLOCK_HOUR, "10800.000", "3h 00m" },
+		{ 50 * CLOCK_HOUR, "180000.000", "2d 2h" }, { -1, "0.000", "0.0s" } };
+	struct jsn_doc *doc;
+	struct buf out;
+	struct err e;
+	int64_t start;
+
+	(void)state;
+	assert_int_equal(jsn_parse(STR("{\"a\":\"2026-11-30T00:00:00Z\","
+				       "\"b\":\"2026-11-30T00:01:40Z\",\"c\":null}"),
+				 &doc, &e),
+		0);
+	const struct jsn *from = jsn_find(jsn_root(doc), "/a");
+	assert_true(clock_parse(jsn_get_str(from), &start));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		buf_init(&out, 100);
+		cell_add_length(
+			CELL_EXACT, from, jsn_find(jsn_root(doc), "/c"), start + rows[i].us, &out);
+		assert_string_equal(out.p, rows[i].exact);
+		buf_clear(&out);
+		cell_add_length(CELL_TABLE, from, NULL, start + rows[i].us, &out);
+		assert_string_equal(out.p, rows[i].table);
+		buf_done(&out);
+	}
+	buf_init(&out, 100);
+	cell_add_length(CELL_TABLE, from, jsn_find(jsn_root(doc), "/b"), 0, &out);
+	assert_string_equal(out.p, "1m 40s");
+	buf_clear(&out);
+	cell_add_length(CELL_TABLE, jsn_find(jsn_root(doc), "/c"), NULL, start, &out);
+	assert_int_equal(out.n, 0);
+	buf_done(&out);
+	jsn_doc_free(doc);
+}
+
+static void shape_is(shape_fn *shape, const char *json, const char *want)
+{
+	struct jsn_doc *doc;
+	struct buf out;
+	struct err e;
+
+	assert_int_equal(jsn_parse(str_c(json), &doc, &e), 0);
+	buf_init(&out, 4096);
+	shape(jsn_root(doc), &out);
+	if (!str_eq(buf_str(&out), str_c(want)))
+		fail_msg("%s: '%.*s', not '%s'", json, STR_ARG(buf_str(&out)), want);
+	buf_done(&out);
+	jsn_doc_free(doc);
+}
+
+void test_shape__steps_stand_in_an_order_in_which_they_can_run(void **state)
+{
+	(void)state;
+	shape_is(shape_steps,
+		"{\"a\":{\"run\":[\"x\",\"two words\"],\"needs\":[\"c\",\"b\"]},"
+		"\"b\":{\"run\":\"set -e\\nmore\",\"needs\":[\"c\"]},\"c\":{\"run\":\"true\"}}",
+		"c\ttrue\nb\tset -e …  (needs c)\na\tx 'two words'  (needs c,b)\n");
+	shape_is(shape_steps, "{}", "");
+}
+
+void test_shape__inputs_have_their_rules(void **state)
+{
+	(void)state;
+	shape_is(shape_inputs,
+		"{\"n\":{\"type\":\"number\",\"default\":1.0,\"min\":0.0,\"max\":5.5},"
+		"\"s\":{\"type\":\"string\",\"choices\":[\"a\",\"b\"],\"description\":\"Which\"}}",
+		"n\tnumber, default 1, at least 0, at most 5.5\n"
+		"s\tstring, required, one of a,b: Which\n");
 }
