@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rules about the tree as a whole: no build output, no machine paths, includes first, guards that spell the path.
+# Rules about the tree as a whole: includes first, guards that spell the path, a README in each folder, migrations in order.
 set -eu
 bad=0
 say() { echo "$*"; bad=1; }
@@ -17,5 +17,10 @@ done
 for d in $(git ls-files | sed -n 's|^\([^.][^/]*\(/[^/]*\)\{0,1\}\)/[^/]*$|\1|p' | sort -u); do
 	case $d in schema/migrations | schema/queries | tests/fixtures* | docs/* | web/* | .ci | lib | docker/* | examples/*) continue ;; esac
 	[ -f "$d/README.md" ] || [ "$d" = docs ] || say "$d: a folder needs a README.md"
+done
+n=0
+for f in $(git ls-files 'schema/migrations/*.sql'); do
+	n=$((n + 1))
+	case $f in schema/migrations/$(printf '%04d' $n)_*) ;; *) say "$f: should have the number $n" ;; esac
 done
 exit $bad
