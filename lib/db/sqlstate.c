@@ -9,6 +9,7 @@ static const struct {
 	enum sqlstate_action action;
 	const char *text;
 } rows[] = {
+	{ "21000", ERR_INVALID, SQLSTATE_FAIL, "The same key is there twice" },
 	{ "23505", ERR_CONFLICT, SQLSTATE_FAIL, "It exists already" },
 	{ "23P01", ERR_CONFLICT, SQLSTATE_FAIL, "It overlaps with one that exists already" },
 	{ "23503", ERR_NOT_FOUND, SQLSTATE_FAIL, "It refers to something that does not exist" },

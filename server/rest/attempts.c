@@ -13,6 +13,8 @@
 #include "server/store/blob_store.h"
 #include "server/store/worker_store.h"
 
+enum { SUMMARY_MAX = 1 << 20 };
+
 static void superseded(struct call *c)
 {
 	struct err e;
@@ -127,7 +129,7 @@ static void attempt_upload(struct call *c)
 
 struct commit {
 	struct output_rows rows;
-	struct buf summary;
+	struct str summary;
 };
 
 static const struct output_spec *find_output(const struct step_spec *spec, struct str name)
@@ -190,8 +192,8 @@ static int add_output(struct call *c, struct commit *k, struct jsn_out *w,
 	return 0;
 }
 
-static int make_commit(
-	struct call *c, const struct step_spec *spec, struct commit *k, struct err *e)
+static int add_outputs(struct call *c, const struct step_spec *spec, struct commit *k,
+	struct jsn_out *w, struct err *e)
 {
 	const struct outputs_put *in = c->in;
 	size_t n = 1;
@@ -202,19 +204,33 @@ static int make_commit(
 		.paths = arena_array_of(c->arena, struct str, n),
 		.digests = arena_array_of(c->arena, struct str, n),
 		.sizes = arena_array_of(c->arena, int64_t, n) };
-	struct jsn_out w = jsn_out(&k->summary);
-	jsn_obj_begin(&w);
 	for (size_t i = 0; i < in->outputs.n; i++) {
 		const struct output_files *files = list_at(&in->outputs, struct output_files, i);
 		const struct output_spec *o = find_output(spec, files->name);
 		if (o == NULL)
 			return err_field(
 				e, "/outputs", "the step declares no output %.63s", files->name.p);
-		if (add_output(c, k, &w, o, files, e) < 0)
+		if (add_output(c, k, w, o, files, e) < 0)
 			return -1;
 	}
-	jsn_obj_end(&w);
 	return 0;
+}
+
+static int make_commit(struct call *c, struct str spec_json, struct commit *k, struct err *e)
+{
+	struct step_spec spec;
+	struct buf b;
+
+	if (field_decode_reply(step_spec_fields, spec_json, c->arena, &spec, e) < 0)
+		return -1;
+	buf_init(&b, SUMMARY_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	int rc = add_outputs(c, &spec, k, &w, e);
+	jsn_obj_end(&w);
+	k->summary = arena_str(c->arena, buf_str(&b));
+	buf_done(&b);
+	return rc;
 }
 
 static void outputs_on_done(struct call *c, const struct db_rows *rows)
@@ -225,30 +241,55 @@ static void outputs_on_done(struct call *c, const struct db_rows *rows)
 		http_reply_empty(c->req, 204);
 }
 
-static void outputs_on_held(struct call *c, const struct db_rows *rows)
+/* The bytes must have been sent for this project: a digest alone opens nothing. */
+static bool outputs_missing(struct call *c, const struct db_rows *r)
+{
+	const struct commit *k = c->state;
+
+	if (r->n == 0)
+		return false;
+	size_t i = (size_t)db_int(r, 0, 0) - 1;
+	if (db_is_null(r, 0, 1))
+		call_invalid(c, "/outputs", "the bytes of %.200s have not been uploaded",
+			k->rows.paths[i].p);
+	else
+		call_invalid(c, "/outputs", "%.200s has %lld bytes, not %lld", k->rows.paths[i].p,
+			(long long)db_int(r, 0, 1), (long long)k->rows.sizes[i]);
+	return true;
+}
+
+static void outputs_on_looked(struct call *c, const struct db_rows *rows)
 {
 	const struct outputs_put *in = c->in;
-	struct commit k = { 0 };
-	struct step_spec spec;
+	const struct commit *k = c->state;
+
+	if (outputs_missing(c, &rows[0]))
+		return;
+	struct db_unit *u = call_unit(c);
+	attempt_store_outputs(
+		u, call_param(c, "attempt"), c->who.worker_id, in->epoch, &k->rows, k->summary);
+	blob_store_touch(u, k->rows.digests, k->rows.n);
+	call_send(c, u, DB_WRITE, outputs_on_done);
+}
+
+static void outputs_on_held(struct call *c, const struct db_rows *rows)
+{
+	struct commit *k = arena_new_of(c->arena, struct commit);
 	struct err e;
 
 	if (rows[0].n == 0) {
 		superseded(c);
 		return;
 	}
-	buf_init(&k.summary, 1 << 20);
-	if (field_decode_reply(step_spec_fields, db_str(&rows[0], 0, db_col(&rows[0], "spec")),
-		    c->arena, &spec, &e) < 0 ||
-		make_commit(c, &spec, &k, &e) < 0) {
+	if (make_commit(c, db_str(&rows[0], 0, db_col(&rows[0], "spec")), k, &e) < 0) {
 		call_fail(c, &e);
-	} else {
-		struct db_unit *u = call_unit(c);
-		attempt_store_outputs(u, call_param(c, "attempt"), c->who.worker_id, in->epoch,
-			&k.rows, buf_str(&k.summary));
-		blob_store_touch(u, k.rows.digests, k.rows.n);
-		call_send(c, u, DB_WRITE, outputs_on_done);
+		return;
 	}
-	buf_done(&k.summary);
+	c->state = k;
+	struct db_unit *u = call_unit(c);
+	blob_store_missing(u, db_str(&rows[0], 0, db_col(&rows[0], "project_id")), k->rows.digests,
+		k->rows.sizes, k->rows.n);
+	call_send(c, u, DB_READ, outputs_on_looked);
 }
 
 static void attempt_outputs(struct call *c)

@@ -600,6 +600,16 @@ def test_outputs_are_committed_and_reach_the_next_step(admin, project, hand):
         assert commit(bad).status == 422, bad
     assert commit("dir/x").status == 204
     assert commit("dir/x").status == 204
+    twice = commit("dir/x", files=2 * [{"path": "dir/x", "digest": digest, "size": len(body)}])
+    assert twice.status == 422, twice
+    # Of another size, and of bytes that another project has sent: a digest alone opens nothing.
+    other = b"of another project"
+    theirs = hashlib.sha256(other).hexdigest()
+    admin.post("/api/v1/projects", {"name": f"{project}-b"}, expect=201)
+    admin.put(f"/api/v1/projects/{project}-b/blobs/{theirs}", other, expect=201)
+    for file in ({"digest": digest, "size": 3}, {"digest": theirs, "size": len(other)}):
+        p = commit("dir/x", files=[{"path": "dir/x", **file}])
+        assert p.status == 422 and p.json()["errors"][0]["pointer"] == "/outputs", p
     hand.finish(a)
     [b] = hand.take()
     assert b["inputs"] == [{"name": "a", "ref": a["step"], "files": [{"path": "dir/x", "digest": digest, "size": len(body)}]}]

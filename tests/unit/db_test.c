@@ -138,6 +138,8 @@ void test_db__sqlstates_become_errors(void **state)
 	assert_int_equal(e.code, ERR_NOT_FOUND);
 	(void)sqlstate_read("23503", "update or delete on table \"item\" violates", &e);
 	assert_int_equal(e.code, ERR_CONFLICT);
+	(void)sqlstate_read("21000", "", &e);
+	assert_int_equal(e.code, ERR_INVALID);
 	(void)sqlstate_read("22P02", "", &e);
 	assert_int_equal(e.code, ERR_INVALID);
 	assert_int_equal(sqlstate_read("40P01", "", &e), SQLSTATE_RESEND);
