@@ -4,6 +4,7 @@
 #include "api/model.h"
 #include "api/monitor.h"
 #include "api/pipeline.h"
+#include "api/queue.h"
 #include "api/route.h"
 #include "api/run.h"
 #include "api/tracking.h"
@@ -122,6 +123,13 @@ const struct route routes[] = {
 		.doc = "Steps of a run, in order" },
 	{ "steps.get", "GET", "/api/v1/steps/{step}", PERM_READ, .ok = 200, OUT(step),
 		.doc = "A step" },
+	{ "steps.blockers", "GET", "/api/v1/steps/{step}/blockers", PERM_READ, .ok = 200,
+		OUT(step_wait), .doc = "Why a step waits, and what would let it start" },
+	{ "runs.blockers", "GET", "/api/v1/runs/{run}/blockers", PERM_READ, .ok = 200,
+		LIST(step_wait), .doc = "The same of all steps of a run that wait" },
+	{ "queue.list", "GET", P "/queue", PERM_READ, .ok = 200, QUERY(queue_query),
+		LIST_OF(step_wait),
+		.doc = "The project's steps that want a worker, in the order of their turn" },
 	{ "attempts.list", "GET", "/api/v1/steps/{step}/attempts", PERM_READ, .ok = 200,
 		LIST(attempt), .doc = "Attempts of a step" },
 	{ "steps.outputs", "GET", "/api/v1/steps/{step}/outputs/{output}/{path*}", PERM_READ,

@@ -2,6 +2,7 @@
 #ifndef API_RUN_H
 #define API_RUN_H
 #include "api/page.h"
+#include "api/queue.h"
 #include "lib/json/field.h"
 
 enum run_state {
@@ -94,6 +95,8 @@ struct run {
 	struct str created_by;
 	struct list datasets; /* struct run_dataset */
 	struct str model_version; /* "ridership/2", when the run registered one */
+	struct blocked blocked; /* what one of its steps waits for */
+	bool has_blocked;
 	struct str project;
 };
 struct run_dataset {
@@ -135,6 +138,8 @@ struct step {
 	struct str tracking_run, outputs, spec;
 	int64_t created_at, queued_at, started_at, ended_at;
 	struct str attempt_id; /* the newest */
+	struct blocked blocked;
+	bool has_blocked;
 };
 extern const struct field step_fields[];
 

@@ -30,6 +30,7 @@ struct app {
 	struct windows *windows; /* sched/windows.h */
 	struct finish *finish; /* sched/finish.h */
 	struct sched *sched; /* sched/sched.h: leader duties */
+	struct why *why; /* sched/why.h: why steps wait */
 	struct triggers *triggers; /* sched/triggers.h */
 	struct metrics *metrics; /* rest/metrics.h */
 	char instance[ID_MAX];

@@ -36,6 +36,7 @@
 #include "server/sched/retention.h"
 #include "server/sched/sched.h"
 #include "server/sched/triggers.h"
+#include "server/sched/why.h"
 #include "server/sched/windows.h"
 #include "server/store/credential.h"
 #include "server/store/metric_group.h"
@@ -61,11 +62,11 @@ struct server {
 
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
 	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
-	worker_bindings, sync_bindings, attempt_bindings, model_bindings, monitor_bindings,
-	observation_bindings, tracking_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
-	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings,
-	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, metrics_bindings,
-	retention_bindings, NULL };
+	queue_bindings, worker_bindings, sync_bindings, attempt_bindings, model_bindings,
+	monitor_bindings, observation_bindings, tracking_bindings, mlflow_experiment_bindings,
+	mlflow_run_bindings, mlflow_batch_bindings, mlflow_history_bindings,
+	mlflow_artifact_bindings, log_ingest_bindings, log_final_bindings, log_bindings,
+	event_bindings, metrics_bindings, retention_bindings, NULL };
 
 static void usage(FILE *out)
 {
@@ -297,6 +298,7 @@ static int server_open(struct server *s, struct err *e)
 	app->finish = finish_new(app);
 	app->fleet = fleet_new(app);
 	app->reporter = reporter_new(app);
+	app->why = why_new(app);
 	app->sched = sched_new(app);
 	s->retention = retention_daily_new(app);
 	app->triggers = triggers_new(app);
@@ -331,6 +333,8 @@ static void server_close(struct server *s)
 	access_stop(app->access);
 	triggers_free(app->triggers);
 	sched_free(app->sched);
+	app->sched = NULL;
+	why_free(app->why);
 	fleet_free(app->fleet);
 	finish_free(app->finish);
 	app->finish = NULL;

@@ -15,11 +15,11 @@ WHERE role = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp(
 UPDATE leader SET expires_at = clock_timestamp() WHERE role = $1 AND holder = $2 AND epoch = $3;
 
 -- name: sched_queue_all :many
-SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline FROM queue;
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked FROM queue;
 
 -- name: sched_queue_some :many
 -- params: step_ids text[]
-SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline FROM queue
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked FROM queue
 WHERE step_id = ANY ($1);
 
 -- name: sched_workers :many
@@ -100,6 +100,26 @@ SELECT id, run_id, worker_id, step_id, project_id FROM lost;
 SELECT count(*) FILTER (WHERE s.seen_at < clock_timestamp() - make_interval(secs => $1 / 1000000.0)) AS silent, count(*) AS workers
 FROM worker_seen s WHERE EXISTS (SELECT 1 FROM attempt a WHERE a.worker_id = s.worker_id
 	AND a.state IN ('assigned', 'preparing', 'running', 'finishing'));
+
+-- Why steps wait, as the leader sees it.
+-- name: sched_block :exec
+-- params: holder text, epoch bigint, step_ids text[], kinds text[], messages text[], unsatisfiable bool[]
+WITH lead AS (
+	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
+), x AS (
+	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::bool[]) AS x(step_id, kind, message, unsatisfiable)
+), old AS (
+	SELECT q.step_id, coalesce(q.blocked ->> 'kind' = x.kind AND (q.blocked ->> 'unsatisfiable')::boolean = x.unsatisfiable, false)
+		AS same FROM queue q JOIN x ON x.step_id = q.step_id
+), noted AS (
+	UPDATE queue q SET blocked = jsonb_build_object('kind', x.kind, 'message', x.message, 'unsatisfiable', x.unsatisfiable,
+		'since', CASE WHEN o.same THEN q.blocked -> 'since' ELSE to_jsonb(now()) END)
+	FROM x JOIN old o ON o.step_id = x.step_id WHERE q.step_id = x.step_id AND EXISTS (SELECT 1 FROM lead)
+	RETURNING q.step_id, q.run_id, q.project_id, q.blocked, o.same
+)
+INSERT INTO event (project_id, type, subject, parent, data)
+SELECT n.project_id, 'step.blocked', n.step_id, n.run_id, n.blocked - 'since' || jsonb_build_object('name', s.name)
+FROM noted n JOIN step s ON s.id = n.step_id WHERE NOT n.same;
 
 -- Runs with a step whose time in the queue is over.
 -- name: sched_queue_late :many

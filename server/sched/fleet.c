@@ -163,6 +163,13 @@ int64_t fleet_seen_at(const struct fleet *f, struct str worker_id)
 	return h != NULL ? h->seen_at : 0;
 }
 
+int64_t fleet_last_seen(void *fleet, struct str worker_id, int64_t stored)
+{
+	int64_t here = fleet_seen_at(fleet, worker_id);
+
+	return here > stored ? here : stored;
+}
+
 /* A worker with a parked request is there for as long as the connection is. */
 static void fleet_on_flush(void *arg)
 {

@@ -29,6 +29,8 @@ void fleet_note_state(struct fleet *f, struct str attempt_id, int state);
 void fleet_forget_attempt(struct fleet *f, struct str attempt_id);
 /* When this server last heard of it (wall time), 0: never. */
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id);
+/* The later of that and of what is stored; a pool_seen, the argument being the fleet. */
+int64_t fleet_last_seen(void *fleet, struct str worker_id, int64_t stored);
 /* Parks: cb runs once, in a later turn, on a wake or after ms. One parked request per worker: a
  * second one wakes the first. */
 struct fleet_wait *fleet_park(

@@ -343,7 +343,7 @@ static void blame_step(struct plan *p)
 
 static void move_run(struct plan *p, enum fsm_run_event event)
 {
-	int to = fsm_next(&fsm_run, p->run_state, event);
+	int to = fsm_next(&fsm_run, p->run_state, (int)event);
 
 	BUG_ON(to < 0);
 	if (to == p->run_state)

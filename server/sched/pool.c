@@ -6,48 +6,10 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json_read.h"
+#include "server/sched/pool_inside.h"
 #include "server/store/engine_store.h"
 
-#include <stdlib.h>
-
-enum { OBJECT_ARENA = 1 << 20, SNAPSHOT_STEPS_MAX = 20000 };
-
-struct waiting {
-	struct arena *arena;
-	struct place_step step; /* project: filled in for each snapshot */
-	struct str project_id;
-	int64_t not_before;
-};
-
-/* What it has free is kept up to date in worker as attempts come and go. */
-struct host {
-	struct arena *arena;
-	struct place_worker worker;
-	struct place_gpu *gpus; /* worker.gpus, to be marked */
-	int64_t seen_at;
-	double cpus_held;
-	uint64_t memory_held;
-	uint32_t at; /* position in the snapshot that is being made */
-};
-
-struct holding {
-	struct arena *arena;
-	struct str worker_id, project_id;
-	double cpus;
-	uint64_t memory;
-	struct list devices; /* struct str */
-	int64_t time_limit, started_at; /* 0: none, not that we know */
-};
-
-/* Attempts of a project that are open. */
-struct tally {
-	struct arena *arena;
-	uint32_t running;
-};
-
-struct pool {
-	struct map *steps, *hosts, *attempts, *tallies; /* by id */
-};
+enum { OBJECT_ARENA = 1 << 20 };
 
 struct pool *pool_new(void)
 {
@@ -151,6 +113,26 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	return rc;
 }
 
+uint64_t pool_blocked_hash(struct str kind, bool unsatisfiable, struct str message)
+{
+	return str_hash(message, str_hash(kind, unsatisfiable)) | 1;
+}
+
+static uint64_t read_blocked(struct str json)
+{
+	struct jsn_doc *doc;
+	struct err e;
+
+	if (json.n == 0 || jsn_parse(json, &doc, &e) < 0)
+		return 0;
+	const struct jsn *root = jsn_root(doc);
+	uint64_t hash = pool_blocked_hash(jsn_get_str(jsn_get(root, "kind")),
+		jsn_get_bool(jsn_get(root, "unsatisfiable"), false),
+		jsn_get_str(jsn_get(root, "message")));
+	jsn_doc_free(doc);
+	return hash;
+}
+
 /* Takes the arena that w lives in. */
 static void put_step(struct pool *p, struct waiting *w, struct str request)
 {
@@ -172,6 +154,7 @@ static void add_step(struct pool *p, const struct db_rows *r, size_t i)
 	w->arena = a;
 	w->project_id = text(a, r, i, "project_id");
 	w->not_before = db_time(r, i, db_col(r, "not_before"));
+	w->blocked = read_blocked(db_str(r, i, db_col(r, "blocked")));
 	w->step = (struct place_step){ .id = text(a, r, i, "step_id"),
 		.priority = (int32_t)db_int(r, i, db_col(r, "priority")),
 		.queued_at = db_time(r, i, db_col(r, "queued_at")),
@@ -211,6 +194,13 @@ void pool_queue_steps(struct pool *p, const struct queue_rows *q, int64_t queued
 void pool_remove_step(struct pool *p, struct str step_id)
 {
 	object_free(map_remove(p->steps, step_id));
+}
+
+uint64_t *pool_blocked(struct pool *p, struct str step_id)
+{
+	struct waiting *w = map_get(p->steps, step_id);
+
+	return w != NULL ? &w->blocked : NULL;
 }
 
 size_t pool_steps(const struct pool *p)
@@ -448,129 +438,4 @@ void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, st
 void pool_attempt_ended(struct pool *p, struct str attempt_id)
 {
 	holding_end(p, map_remove(p->attempts, attempt_id));
-}
-
-/* ---- the snapshot ---- */
-
-struct snapshot {
-	struct pool *pool;
-	struct arena *arena;
-	struct place_project *projects;
-	size_t projects_n;
-	struct map *index; /* project id -> position + 1 */
-};
-
-static uint32_t project_at(struct snapshot *s, struct str id)
-{
-	uintptr_t at = (uintptr_t)map_get(s->index, id);
-
-	if (at == 0) {
-		const struct tally *t = map_get(s->pool->tallies, id);
-		s->projects[s->projects_n] =
-			(struct place_project){ id, 1.0, t != NULL ? t->running : 0 };
-		at = ++s->projects_n;
-		(void)map_put(s->index, id, (void *)at);
-	}
-	return (uint32_t)(at - 1);
-}
-
-static int by_urgency(const void *a, const void *b)
-{
-	const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
-
-	if (x->step.priority != y->step.priority)
-		return x->step.priority > y->step.priority ? -1 : 1;
-	if (x->step.queued_at != y->step.queued_at)
-		return x->step.queued_at < y->step.queued_at ? -1 : 1;
-	return str_cmp(x->step.id, y->step.id);
-}
-
-static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
-	int64_t *ret_next)
-{
-	struct waiting **all = arena_array_of(s->arena, struct waiting *, map_count(p->steps) + 1);
-	size_t n = 0, at = 0;
-	struct str key;
-	void *value;
-
-	*ret_next = 0;
-	while (map_next(p->steps, &at, &key, &value)) {
-		struct waiting *w = value;
-		if (w->not_before <= now)
-			all[n++] = w;
-		else if (*ret_next == 0 || w->not_before < *ret_next)
-			*ret_next = w->not_before;
-	}
-	if (n > SNAPSHOT_STEPS_MAX) {
-		qsort(all, n, sizeof all[0], by_urgency);
-		n = SNAPSHOT_STEPS_MAX;
-	}
-	struct place_step *steps = arena_array_of(s->arena, struct place_step, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		steps[i] = all[i]->step;
-		steps[i].project = project_at(s, all[i]->project_id);
-	}
-	ret->steps = steps;
-	ret->steps_n = n;
-}
-
-/* Seen by whoever holds the connection; asked for only when what we know has grown old. */
-static bool is_offline(
-	struct host *h, int64_t now, int64_t offline_after, pool_seen *seen, void *arg)
-{
-	if (now - h->seen_at > offline_after / 2)
-		h->seen_at = seen(arg, h->worker.id, h->seen_at);
-	return now - h->seen_at > offline_after;
-}
-
-void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
-	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
-{
-	struct snapshot s = { .pool = p, .arena = a, .index = map_new() };
-	struct place_worker *workers =
-		arena_array_of(a, struct place_worker, map_count(p->hosts) + 1);
-	size_t at = 0;
-	struct str key;
-	void *value;
-
-	*ret = (struct place_snapshot){ 0 };
-	s.projects = arena_array_of(a, struct place_project, map_count(p->steps) + 1);
-	while (map_next(p->hosts, &at, &key, &value)) {
-		struct host *h = value;
-		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
-		h->at = (uint32_t)ret->workers_n;
-		workers[ret->workers_n++] = h->worker;
-	}
-	take_steps(p, &s, now, ret, ret_next);
-	ret->runtimes = runtime_names;
-	ret->workers = workers;
-	ret->projects = s.projects;
-	ret->projects_n = s.projects_n;
-	map_free(s.index);
-}
-
-void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret)
-{
-	struct place_running *out =
-		arena_array_of(a, struct place_running, map_count(p->attempts) + 1);
-	size_t at = 0;
-	struct str key;
-	void *value;
-
-	while (map_next(p->attempts, &at, &key, &value)) {
-		const struct holding *held = value;
-		const struct host *h = map_get(p->hosts, held->worker_id);
-		if (h == NULL)
-			continue;
-		out[ret->running_n] = (struct place_running){ .worker = h->at,
-			.cpus = held->cpus,
-			.memory = held->memory,
-			.gpus = held->devices.items,
-			.gpus_n = (uint32_t)held->devices.n };
-		if (held->time_limit != 0)
-			out[ret->running_n].ends_by =
-				(held->started_at != 0 ? held->started_at : now) + held->time_limit;
-		ret->running_n++;
-	}
-	ret->running = out;
 }

@@ -37,5 +37,18 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 /* Adds what attempts hold, for place_start; right after pool_snapshot. What has not started, as far
  * as we know, has its whole time before it. */
 void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret);
+/* Steps that the snapshot leaves out, since they may not start yet; by time. */
+struct pool_later {
+	struct str step_id, project_id, pool;
+	int64_t not_before;
+};
+struct pool_later *pool_list_later(struct pool *p, int64_t now, struct arena *a, size_t *ret_n);
+/* Everything that a snapshot borrows stays as long as the arena does. */
+void pool_hold(struct pool *p, struct arena *a);
+
+/* What is stored of why a queued step waits: 0 while nothing is, else pool_blocked_hash() of it;
+ * NULL when the step is not in the queue. To be set by whoever stores something else. */
+uint64_t *pool_blocked(struct pool *p, struct str step_id);
+uint64_t pool_blocked_hash(struct str kind, bool unsatisfiable, struct str message);
 
 #endif

@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/loop/loop.h"
 #include "server/sched/hub.h"
+#include "server/sched/note.h"
 #include "server/sched/progress.h"
 #include "server/sched/sched_inside.h"
 #include "server/store/engine_store.h"
@@ -51,6 +52,7 @@ struct sched *sched_new(struct app *app)
 	loop_timer_init(&s->tick, app->loop, sched_on_tick, s);
 	loop_timer_init(&s->pass, app->loop, sched_pass, s);
 	loop_timer_every(&s->tick, TICK_MS);
+	s->note = note_new(app);
 	s->lease = lease_new(app, "scheduler", sched_on_lease, s);
 	return s;
 }
@@ -85,6 +87,7 @@ void sched_free(struct sched *s)
 	loop_timer_cancel(&s->pass);
 	lease_free(s->lease);
 	s->lease = NULL;
+	note_free(s->note);
 	forget(s);
 	s->closing = true;
 	sched_gone(s);
@@ -92,12 +95,17 @@ void sched_free(struct sched *s)
 
 bool sched_leading(const struct sched *s)
 {
-	return lease_held(s->lease);
+	return s != NULL && lease_held(s->lease);
+}
+
+struct pool *sched_pool(const struct sched *s)
+{
+	return s != NULL && lease_held(s->lease) ? s->pool : NULL;
 }
 
 size_t sched_pending(const struct sched *s)
 {
-	return s->pool != NULL ? pool_steps(s->pool) : 0;
+	return s != NULL && s->pool != NULL ? pool_steps(s->pool) : 0;
 }
 
 bool sched_is_steady(const struct sched *s)
@@ -414,6 +422,7 @@ static void sched_on_tick(void *arg)
 		db_send(u, DB_READ, silent_on_row, s);
 	}
 	progress_sweep(s->app);
+	note_tick(s->note, s->pool, lease_epoch(s->lease));
 	if (++s->ticks % RELOAD_TICKS == 0)
 		sched_load(s);
 }

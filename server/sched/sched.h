@@ -18,6 +18,8 @@ void sched_free(struct sched *s); /* gives the lease back; NULL is fine */
  * events. s may be NULL. */
 void sched_queued(struct sched *s, const struct queue_rows *rows);
 bool sched_leading(const struct sched *s);
+/* The leader's memory, for this turn; NULL while this server does not lead, or has not read it. */
+struct pool *sched_pool(const struct sched *s);
 size_t sched_pending(
 	const struct sched *s); /* steps that wait for a worker, as far as the leader knows */
 

@@ -29,6 +29,7 @@ struct sched {
 	struct map *handed; /* ids of steps that we had before their event */
 	struct arena *later_arena;
 	struct sched_later *later, *last;
+	struct note *note; /* why steps wait, written down */
 	bool fetching, passing, dirty, loading, reload, closing;
 	size_t reading; /* workers */
 	unsigned ticks;

@@ -42,14 +42,6 @@ static void rest_after(struct sched *s, int64_t began, size_t placed)
 		s->rest_until = took > PASS_LONG_US ? now + took : 0;
 }
 
-static int64_t seen_at(void *arg, struct str worker_id, int64_t stored)
-{
-	const struct sched *s = arg;
-	int64_t here = fleet_seen_at(s->app->fleet, worker_id);
-
-	return here > stored ? here : stored;
-}
-
 static struct str devices_json(struct arena *a, const struct place_assignment *p)
 {
 	struct buf b;
@@ -118,8 +110,8 @@ void sched_pass(void *arg)
 	struct pass *p = arena_new_of(a, struct pass);
 	p->sched = s;
 	p->arena = a;
-	pool_snapshot(
-		s->pool, now, s->app->conf.worker_lost_after, seen_at, s, a, &p->snapshot, &next);
+	pool_snapshot(s->pool, now, s->app->conf.worker_lost_after, fleet_last_seen, s->app->fleet,
+		a, &p->snapshot, &next);
 	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
 	place_pass(&p->snapshot, a, &p->result);
 	rest_after(s, began, p->result.placed_n);

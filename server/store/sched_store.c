@@ -62,6 +62,14 @@ void sched_store_silent(struct db_unit *u, int64_t silent_for_us)
 	db_stmt(u, SQL_SCHED_SILENT, DB_INT(silent_for_us));
 }
 
+void sched_store_block(
+	struct db_unit *u, const char *holder, int64_t epoch, const struct blocked_rows *r)
+{
+	db_stmt(u, SQL_SCHED_BLOCK, DB_TEXTZ(holder), DB_INT(epoch), DB_TEXTS(r->step_ids, r->n),
+		DB_TEXTS(r->kinds, r->n), DB_TEXTS(r->messages, r->n),
+		DB_BOOLS(r->unsatisfiable, r->n));
+}
+
 void sched_store_queue_late(struct db_unit *u)
 {
 	db_add(u, SQL_SCHED_QUEUE_LATE, NULL, 0);

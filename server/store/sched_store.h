@@ -27,6 +27,15 @@ void sched_store_assign(
 /* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. */
 void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since);
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us); /* row: silent, workers */
+/* Why steps wait, for those that are still in the queue, while the holder leads; with an event for
+ * each whose kind is another than before. */
+struct blocked_rows {
+	struct str *step_ids, *kinds, *messages;
+	bool *unsatisfiable;
+	size_t n;
+};
+void sched_store_block(
+	struct db_unit *u, const char *holder, int64_t epoch, const struct blocked_rows *rows);
 void sched_store_queue_late(struct db_unit *u); /* rows: run_id */
 
 #endif

@@ -1,0 +1,46 @@
+/* Inside of the scheduler's memory, for pool.c, which keeps it, and pool_view.c, which looks at it.
+ * Every object lies in its own arena, which it names first. */
+#ifndef SERVER_SCHED_POOL_INSIDE_H
+#define SERVER_SCHED_POOL_INSIDE_H
+#include "lib/base/map.h"
+#include "server/sched/pool.h"
+
+struct waiting {
+	struct arena *arena;
+	struct place_step step; /* project: filled in for each snapshot */
+	struct str project_id;
+	int64_t not_before;
+	uint64_t blocked;
+};
+
+/* What it has free is kept up to date in worker as attempts come and go. */
+struct host {
+	struct arena *arena;
+	struct place_worker worker;
+	struct place_gpu *gpus; /* worker.gpus, to be marked */
+	int64_t seen_at;
+	double cpus_held;
+	uint64_t memory_held;
+	uint32_t at; /* position in the snapshot that is being made */
+};
+
+struct holding {
+	struct arena *arena;
+	struct str worker_id, project_id;
+	double cpus;
+	uint64_t memory;
+	struct list devices; /* struct str */
+	int64_t time_limit, started_at; /* 0: none, not that we know */
+};
+
+/* Attempts of a project that are open. */
+struct tally {
+	struct arena *arena;
+	uint32_t running;
+};
+
+struct pool {
+	struct map *steps, *hosts, *attempts, *tallies; /* by id */
+};
+
+#endif

@@ -1,0 +1,182 @@
+#include "api/pipeline.h"
+#include "server/sched/pool_inside.h"
+
+#include <stdlib.h>
+
+/* What placement sees of the scheduler's memory. */
+
+enum { SNAPSHOT_STEPS_MAX = 20000 };
+
+/* ---- the snapshot ---- */
+
+struct snapshot {
+	struct pool *pool;
+	struct arena *arena;
+	struct place_project *projects;
+	size_t projects_n;
+	struct map *index; /* project id -> position + 1 */
+};
+
+static uint32_t project_at(struct snapshot *s, struct str id)
+{
+	uintptr_t at = (uintptr_t)map_get(s->index, id);
+
+	if (at == 0) {
+		const struct tally *t = map_get(s->pool->tallies, id);
+		s->projects[s->projects_n] =
+			(struct place_project){ id, 1.0, t != NULL ? t->running : 0 };
+		at = ++s->projects_n;
+		(void)map_put(s->index, id, (void *)at);
+	}
+	return (uint32_t)(at - 1);
+}
+
+static int by_urgency(const void *a, const void *b)
+{
+	const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
+
+	if (x->step.priority != y->step.priority)
+		return x->step.priority > y->step.priority ? -1 : 1;
+	if (x->step.queued_at != y->step.queued_at)
+		return x->step.queued_at < y->step.queued_at ? -1 : 1;
+	return str_cmp(x->step.id, y->step.id);
+}
+
+static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
+	int64_t *ret_next)
+{
+	struct waiting **all = arena_array_of(s->arena, struct waiting *, map_count(p->steps) + 1);
+	size_t n = 0, at = 0;
+	struct str key;
+	void *value;
+
+	*ret_next = 0;
+	while (map_next(p->steps, &at, &key, &value)) {
+		struct waiting *w = value;
+		if (w->not_before <= now)
+			all[n++] = w;
+		else if (*ret_next == 0 || w->not_before < *ret_next)
+			*ret_next = w->not_before;
+	}
+	if (n > SNAPSHOT_STEPS_MAX) {
+		qsort(all, n, sizeof all[0], by_urgency);
+		n = SNAPSHOT_STEPS_MAX;
+	}
+	struct place_step *steps = arena_array_of(s->arena, struct place_step, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		steps[i] = all[i]->step;
+		steps[i].project = project_at(s, all[i]->project_id);
+	}
+	ret->steps = steps;
+	ret->steps_n = n;
+}
+
+/* Seen by whoever holds the connection; asked for only when what we know has grown old. */
+static bool is_offline(
+	struct host *h, int64_t now, int64_t offline_after, pool_seen *seen, void *arg)
+{
+	if (now - h->seen_at > offline_after / 2)
+		h->seen_at = seen(arg, h->worker.id, h->seen_at);
+	return now - h->seen_at > offline_after;
+}
+
+void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
+	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
+{
+	struct snapshot s = { .pool = p, .arena = a, .index = map_new() };
+	struct place_worker *workers =
+		arena_array_of(a, struct place_worker, map_count(p->hosts) + 1);
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	*ret = (struct place_snapshot){ 0 };
+	s.projects = arena_array_of(a, struct place_project, map_count(p->steps) + 1);
+	while (map_next(p->hosts, &at, &key, &value)) {
+		struct host *h = value;
+		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
+		h->at = (uint32_t)ret->workers_n;
+		workers[ret->workers_n++] = h->worker;
+	}
+	take_steps(p, &s, now, ret, ret_next);
+	ret->runtimes = runtime_names;
+	ret->workers = workers;
+	ret->projects = s.projects;
+	ret->projects_n = s.projects_n;
+	map_free(s.index);
+}
+
+void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret)
+{
+	struct place_running *out =
+		arena_array_of(a, struct place_running, map_count(p->attempts) + 1);
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->attempts, &at, &key, &value)) {
+		const struct holding *held = value;
+		const struct host *h = map_get(p->hosts, held->worker_id);
+		if (h == NULL)
+			continue;
+		out[ret->running_n] = (struct place_running){ .worker = h->at,
+			.cpus = held->cpus,
+			.memory = held->memory,
+			.gpus = held->devices.items,
+			.gpus_n = (uint32_t)held->devices.n };
+		if (held->time_limit != 0)
+			out[ret->running_n].ends_by =
+				(held->started_at != 0 ? held->started_at : now) + held->time_limit;
+		ret->running_n++;
+	}
+	ret->running = out;
+}
+
+static void drop_on_drop(void *arena)
+{
+	arena_drop(arena);
+}
+
+void pool_hold(struct pool *p, struct arena *a)
+{
+	struct map *all[] = { p->steps, p->hosts, p->attempts };
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		size_t at = 0;
+		struct str key;
+		void *object;
+		while (map_next(all[i], &at, &key, &object)) {
+			struct arena *held = *(struct arena **)object;
+			arena_hold(held);
+			arena_defer(a, drop_on_drop, held);
+		}
+	}
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct pool_later *a = pa, *b = pb;
+
+	if (a->not_before != b->not_before)
+		return a->not_before < b->not_before ? -1 : 1;
+	return str_cmp(a->step_id, b->step_id);
+}
+
+struct pool_later *pool_list_later(struct pool *p, int64_t now, struct arena *a, size_t *ret_n)
+{
+	struct pool_later *out = arena_array_of(a, struct pool_later, map_count(p->steps) + 1);
+	size_t n = 0, at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->steps, &at, &key, &value)) {
+		const struct waiting *w = value;
+		if (w->not_before > now)
+			out[n++] = (struct pool_later){ w->step.id, w->project_id, w->step.pool,
+				w->not_before };
+	}
+	if (n > 1)
+		qsort(out, n, sizeof *out, by_time);
+	*ret_n = n;
+	return out;
+}
