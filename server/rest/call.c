@@ -12,7 +12,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { REPLY_MAX = 64 << 20, KEY_MAX = 255 };
+/* A page that holds so much is full, however few its items are. */
+enum { REPLY_MAX = 64 << 20, KEY_MAX = 255, PAGE_BYTES = 16 << 20 };
 
 struct str call_param(const struct call *c, const char *name)
 {
@@ -388,15 +389,19 @@ void call_reply_list(struct call *c, const struct db_rows *rows)
 	size_t limit = c->query != NULL ? (size_t)page_of(c)->limit : rows->n;
 	size_t n = rows->n < limit ? rows->n : limit, size = c->route->out_size;
 	char *items = arena_array(c->arena, n + 1, size);
+	size_t before = arena_used(c->arena);
 	struct str next = STR_NONE;
 	struct err e;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		if (db_row_decode(rows, i, c->route->out, c->arena, items + i * size, &e) < 0) {
 			call_fail(c, &e);
 			return;
 		}
-	if (rows->n > limit)
+		if (arena_used(c->arena) - before > PAGE_BYTES)
+			n = i + 1; /* the next page goes on there */
+	}
+	if (rows->n > n)
 		next = db_str(rows, n - 1, db_col(rows, "page_key"));
 	call_reply_items(c, items, n, size, next);
 }
