@@ -384,6 +384,23 @@ void call_reply_items(struct call *c, const void *items, size_t n, size_t size, 
 	reply_buf(c, 200, &b);
 }
 
+int call_decode(struct call *c, const struct db_rows *rows, const struct field *t, size_t size,
+	struct list *ret, struct err *e)
+{
+	char *items = arena_array(c->arena, rows->n + 1, size);
+	size_t before = arena_used(c->arena);
+
+	for (size_t i = 0; i < rows->n; i++) {
+		if (db_row_decode(rows, i, t, c->arena, items + i * size, e) < 0)
+			return -1;
+		if (arena_used(c->arena) - before > REPLY_MAX)
+			return err_set(e, ERR_TOO_LARGE, "the answer would be larger than %d bytes",
+				REPLY_MAX);
+	}
+	*ret = (struct list){ items, rows->n };
+	return 0;
+}
+
 void call_reply_list(struct call *c, const struct db_rows *rows)
 {
 	size_t limit = c->query != NULL ? (size_t)page_of(c)->limit : rows->n;

@@ -101,6 +101,9 @@ struct str call_page_after(struct call *c, const char *first);
 int call_page_check(struct call *c, struct err *e) MUST_CHECK;
 int64_t call_page_count(const struct call *c);
 void call_reply_list(struct call *c, const struct db_rows *rows);
+/* All rows as objects of a table; ERR_TOO_LARGE when they are more than an answer holds. */
+int call_decode(struct call *c, const struct db_rows *rows, const struct field *t, size_t size,
+	struct list *ret, struct err *e) MUST_CHECK;
 /* Objects that a handler has made itself. page_key of the last one when there is more, else empty.
  */
 void call_reply_items(

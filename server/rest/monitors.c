@@ -265,21 +265,16 @@ static void window_list(struct call *c)
 
 static void window_metrics_on_rows(struct call *c, const struct db_rows *rows)
 {
-	const struct db_rows *r = &rows[1];
 	size_t size = c->route->out_size;
+	struct list all;
 	struct err e;
 
-	if (rows[0].n == 0) {
+	if (rows[0].n == 0)
 		call_not_found(c, "window of the monitor");
-		return;
-	}
-	char *items = arena_array(c->arena, r->n + 1, size);
-	for (size_t i = 0; i < r->n; i++)
-		if (db_row_decode(r, i, c->route->out, c->arena, items + i * size, &e) < 0) {
-			call_fail(c, &e);
-			return;
-		}
-	call_reply_items(c, items, r->n, size, STR_NONE);
+	else if (call_decode(c, &rows[1], c->route->out, size, &all, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_reply_items(c, all.items, all.n, size, STR_NONE);
 }
 
 static void window_metrics(struct call *c)

@@ -9,21 +9,12 @@
 
 /* ---- the run ---- */
 
-static int decode_list(struct call *c, const struct db_rows *rows, const struct field *f,
+static int decode_list(struct call *c, const struct db_rows *rows, const char *member,
 	struct list *ret, struct err *e)
 {
-	char *items = arena_array(c->arena, rows->n + 1, f->size);
+	const struct field *f = field_find(tracking_run_fields, str_c(member));
 
-	for (size_t i = 0; i < rows->n; i++)
-		if (db_row_decode(rows, i, f->sub, c->arena, items + i * f->size, e) < 0)
-			return -1;
-	*ret = (struct list){ items, rows->n };
-	return 0;
-}
-
-static const struct field *row_of(const char *name)
-{
-	return field_find(tracking_run_fields, str_c(name));
+	return call_decode(c, rows, f->sub, f->size, ret, e);
 }
 
 static void tracking_get_on_rows(struct call *c, const struct db_rows *rows)
@@ -36,9 +27,9 @@ static void tracking_get_on_rows(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	if (db_row_decode(&rows[0], 0, tracking_run_fields, c->arena, t, &e) < 0 ||
-		decode_list(c, &rows[1], row_of("params"), &t->params, &e) < 0 ||
-		decode_list(c, &rows[2], row_of("tags"), &t->tags, &e) < 0 ||
-		decode_list(c, &rows[3], row_of("metrics"), &t->metrics, &e) < 0)
+		decode_list(c, &rows[1], "params", &t->params, &e) < 0 ||
+		decode_list(c, &rows[2], "tags", &t->tags, &e) < 0 ||
+		decode_list(c, &rows[3], "metrics", &t->metrics, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_reply(c, 200, tracking_run_fields, t);
@@ -98,15 +89,13 @@ static void tracking_series(struct call *c)
 
 static void artifacts_on_rows(struct call *c, const struct db_rows *rows)
 {
-	struct artifact *all = arena_array_of(c->arena, struct artifact, rows[0].n + 1);
+	struct list all;
 	struct err e;
 
-	for (size_t i = 0; i < rows[0].n; i++)
-		if (db_row_decode(&rows[0], i, artifact_fields, c->arena, &all[i], &e) < 0) {
-			call_fail(c, &e);
-			return;
-		}
-	call_reply_items(c, all, rows[0].n, sizeof *all, STR_NONE);
+	if (call_decode(c, &rows[0], artifact_fields, sizeof(struct artifact), &all, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_reply_items(c, all.items, all.n, sizeof(struct artifact), STR_NONE);
 }
 
 static void tracking_artifacts(struct call *c)

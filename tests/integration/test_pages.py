@@ -1,5 +1,5 @@
 """Pages of lists whose items are large."""
-from harness import query
+from harness import Server, query
 from stack import pipeline
 
 
@@ -18,3 +18,15 @@ def test_a_page_of_large_items_is_cut_and_the_next_goes_on(server, api, project)
         cursor = page.json().get("next_cursor")
     assert sorted(names) == sorted(f"p{i}" for i in range(121)) and names == sorted(names)
     assert len(sizes) > 3 and max(sizes) < 24 << 20
+
+
+def test_a_run_with_more_params_than_an_answer_holds_is_said_so(postgres):
+    """A job may log any number of them, batch by batch."""
+    with Server(postgres) as server:
+        api = server.admin()
+        api.post("/api/v1/projects", {"name": "default"}, expect=201)
+        run = api.post("/api/2.0/mlflow/runs/create", {"experiment_id": "0"}, expect=200).json()["run"]["info"]["run_id"]
+        api.post("/api/2.0/mlflow/runs/log-parameter", {"run_id": run, "key": "k", "value": "x" * 6000}, expect=200)
+        server.sql("INSERT INTO param SELECT tracking_id, 'k' || i, value FROM param, generate_series(1, 45000) i")
+        for path in (f"/api/v1/tracking-runs/{run}", f"/api/2.0/mlflow/runs/get?run_id={run}"):
+            assert "67108864" in api.get(path, expect=413).body.decode()
