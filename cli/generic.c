@@ -133,6 +133,16 @@ static int current_etag(struct cli *c, struct str *ret, struct err *e)
 	return 0;
 }
 
+/* What has been done, by the command's verb. */
+static const char *done_word(const struct command *cmd)
+{
+	struct str name = str_c(cmd->name);
+
+	return str_ends(name, STR(" disable"))  ? "disabled"
+	       : str_ends(name, STR(" revoke")) ? "revoked"
+						: "removed";
+}
+
 int generic_delete(struct cli *c, struct err *e)
 {
 	const struct route *route = route_find(c->cmd->route);
@@ -149,6 +159,6 @@ int generic_delete(struct cli *c, struct err *e)
 	if (api_do(c, &q, &r, e) < 0)
 		return -1;
 	api_done(&r);
-	cli_say(c, "%s: %s", last, dry ? "could be removed" : "removed");
+	cli_say(c, "%s: %s%s", last, dry ? "could be " : "", done_word(c->cmd));
 	return EXIT_DONE;
 }

@@ -91,6 +91,7 @@ static void put_own(struct env *env, const struct task_spec_args *in, const stru
 	put_str(env, "TIDEMILL_RUN_ID", t->run);
 	put_str(env, "TIDEMILL_STEP", t->step_name);
 	put_str(env, "TIDEMILL_ATTEMPT", t->attempt);
+	put(env, "TIDEMILL_ATTEMPT_NUMBER", arena_printf(env->a, "%lld", (long long)t->number).p);
 	put(env, "TIDEMILL_EPOCH", arena_printf(env->a, "%lld", (long long)t->epoch).p);
 	put_str(env, "TIDEMILL_PROJECT", t->project);
 	put_str(env, "TIDEMILL_PIPELINE", t->pipeline);

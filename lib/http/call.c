@@ -88,10 +88,12 @@ static bool id_acceptable(struct str s)
 static int arg_decode(struct http_req *q, struct str s, struct str *ret, struct err *e)
 {
 	char *out = arena_alloc(q->arena, s.n + 1);
+	const char *why;
 	size_t n = 0;
 
-	if (!router_decode(s, true, out, &n))
-		return err_set(e, ERR_MALFORMED, "The query has a broken escape");
+	why = router_decode(s, true, out, &n);
+	if (why != NULL)
+		return err_set(e, ERR_MALFORMED, "The query %s", why);
 	*ret = (struct str){ out, n };
 	return 0;
 }

@@ -127,8 +127,9 @@ static int hex_value(char c)
 	return -1;
 }
 
-bool router_decode(struct str s, bool form, char *out, size_t *ret_n)
+const char *router_decode(struct str s, bool form, char *out, size_t *ret_n)
 {
+	static const char broken[] = "has a '%' without two hexadecimal digits after it";
 	size_t n = 0;
 
 	for (size_t i = 0; i < s.n; i++) {
@@ -142,16 +143,18 @@ bool router_decode(struct str s, bool form, char *out, size_t *ret_n)
 			continue;
 		}
 		if (s.n - i < 3)
-			return false;
+			return broken;
 		hi = hex_value(s.p[i + 1]);
 		lo = hex_value(s.p[i + 2]);
-		if (hi < 0 || lo < 0 || (hi == 0 && lo == 0))
-			return false;
+		if (hi < 0 || lo < 0)
+			return broken;
+		if (hi == 0 && lo == 0)
+			return "has a NUL (%00), which nothing here can have in its name";
 		out[n++] = (char)(hi << 4 | lo);
 		i += 2;
 	}
 	*ret_n = n;
-	return true;
+	return NULL;
 }
 
 struct walk {
@@ -169,6 +172,7 @@ static int split(
 	struct walk *w, struct arena *a, struct str path, struct str *ret_decoded, struct err *e)
 {
 	char *out = arena_alloc(a, path.n + 1);
+	const char *why;
 	size_t at = 0;
 	struct str rest, seg;
 
@@ -184,11 +188,14 @@ static int split(
 				ROUTER_SEGMENTS_MAX);
 		if (w->n != 0)
 			out[at++] = '/';
-		if (!router_decode(seg, false, out + at, &n))
-			return err_set(e, ERR_MALFORMED, "The path has a broken escape");
+		why = router_decode(seg, false, out + at, &n);
+		if (why != NULL)
+			return err_set(e, ERR_MALFORMED, "The path %s", why);
 		seg = (struct str){ out + at, n };
+		if (!str_utf8_valid(seg))
+			return err_set(e, ERR_MALFORMED, "The path is not UTF-8");
 		if (str_is(seg, ".") || str_is(seg, ".."))
-			return err_set(e, ERR_MALFORMED, "The path has a dot segment");
+			return err_set(e, ERR_MALFORMED, "The path has '.' or '..' as a segment");
 		w->seg[w->n++] = seg;
 		at += n;
 	}

@@ -29,8 +29,8 @@ struct router_found {
 int router_match(const struct router *r, struct arena *a, struct str method, struct str path,
 	struct router_found *ret, struct err *e) MUST_CHECK;
 
-/* Decodes %XX into out, which has room for s.n bytes; '+' becomes a space when `form`. False on a
- * broken escape or an encoded NUL. */
-bool router_decode(struct str s, bool form, char *out, size_t *ret_n);
+/* Decodes %XX into out, which has room for s.n bytes; '+' becomes a space when `form`. NULL, or
+ * what is wrong with the text, to be put after its name: "has a '%' without …", "has a NUL …". */
+const char *router_decode(struct str s, bool form, char *out, size_t *ret_n);
 
 #endif

@@ -20,12 +20,10 @@ static int fail_name(const struct input_rule *r, struct err *e)
 
 static int check_bounds(const struct input_rule *r, double v, struct err *e)
 {
-	char bound[NUM_DOUBLE_MAX];
-
 	if (r->has_min && v < r->min)
-		return err_field(e, "", "must be at least %s", num_format_double(bound, r->min));
+		return err_field(e, "", "must be at least %.15g", r->min);
 	if (r->has_max && v > r->max)
-		return err_field(e, "", "must be at most %s", num_format_double(bound, r->max));
+		return err_field(e, "", "must be at most %.15g", r->max);
 	return 0;
 }
 

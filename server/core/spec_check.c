@@ -317,7 +317,7 @@ static int check_command(struct check *c)
 	const struct spec_step *st = c->step;
 	size_t bytes = 0;
 
-	if (st->argv_n == 0 || st->argv_n > SPEC_ARGV_MAX || st->argv[0].n == 0)
+	if (st->argv_n == 0 || st->argv_n > SPEC_ARGV_MAX || str_trim(st->argv[0]).n == 0)
 		return err_field(c->e, "/run", "must have 1 to %d words, the first not empty",
 			SPEC_ARGV_MAX);
 	for (size_t i = 0; i < st->argv_n; i++) {

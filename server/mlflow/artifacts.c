@@ -43,7 +43,7 @@ static bool path_ok(struct arena *a, struct str path)
 		if (filepath_check(path, "/path", &e) < 0 || str_find_char(path, '#') >= 0 ||
 			(path.n > 1 && path.p[1] == ':'))
 			return false;
-		if (str_find_char(path, '%') < 0 || !router_decode(path, false, next, &n))
+		if (str_find_char(path, '%') < 0 || router_decode(path, false, next, &n) != NULL)
 			return true;
 		path = (struct str){ next, n };
 	}

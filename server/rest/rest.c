@@ -264,7 +264,8 @@ static void rest_check_role(struct call *c)
 
 	if (c->role < 0) {
 		bool named = strstr(c->route->path, "{project}") != NULL;
-		call_not_found(c, named ? "project" : owner_param(c));
+		const char *what = named ? "project" : owner_param(c);
+		call_not_found(c, strcmp(what, "tracking") == 0 ? "tracking run" : what);
 		return;
 	}
 	if (c->role < role_needed(c->route->perm)) {

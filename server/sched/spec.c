@@ -20,6 +20,14 @@ static struct str or_empty(struct str s)
 	return s.p != NULL ? s : STR("");
 }
 
+static bool is_blank(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n')
+			return false;
+	return true;
+}
+
 int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err *e)
 {
 	struct jsn_doc *doc;
@@ -29,7 +37,9 @@ int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err
 		return -1;
 	const struct jsn *root = jsn_root(doc);
 	struct list argv = { .n = 0 };
-	if (jsn_type(root) == JSN_STR) {
+	if (jsn_type(root) == JSN_STR && is_blank(jsn_get_str(root))) {
+		rc = err_field(e, "/run", "must not be empty: it is the command of the step");
+	} else if (jsn_type(root) == JSN_STR) {
 		argv.items = arena_array_of(a, struct str, 3);
 		*list_at(&argv, struct str, 0) = STR("/bin/sh");
 		*list_at(&argv, struct str, 1) = STR("-c");
@@ -384,6 +394,16 @@ static int take_room(struct room *room, size_t n, struct err *e)
 	return 0;
 }
 
+/* The program, and what the shell is to do: without them a step would have nothing to run. */
+static int check_command(struct str run_json, size_t i, struct str word, struct err *e)
+{
+	bool shell = run_json.n != 0 && run_json.p[0] == '"';
+
+	if (i == (shell ? 2 : 0) && is_blank(word))
+		return err_field(e, "", "must not be empty, filled in: it is the command");
+	return 0;
+}
+
 /* What a worker takes as a word of a command, or as a variable's value. */
 static int check_word(struct str word, struct err *e)
 {
@@ -412,6 +432,8 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 		rc = spec_render_text(*list_at(&argv, struct str, i), scope, a, &word, e);
 		if (rc == 0)
 			rc = check_word(word, e);
+		if (rc == 0)
+			rc = check_command(s->run, i, word, e);
 		if (rc == 0)
 			rc = take_room(room, word.n, e);
 		if (rc == 0)

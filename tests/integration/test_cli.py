@@ -330,7 +330,7 @@ def test_a_token_file_beats_the_config(real, tmp_path):
     assert ci.json("auth", "status")["kind"] == "ci"
     assert "request " in ci.run("project", "create", "other", expect=4).stderr
     row = next(t for t in real.json("token", "list")["items"] if t["name"] == "ci")
-    real.run("token", "revoke", row["id"], "--yes")
+    assert real.run("token", "revoke", row["id"], "--yes").stderr == f"{row['id']}: revoked\n"
     ci.run("auth", "status", expect=4)
 
 
@@ -353,6 +353,9 @@ def test_projects_and_members(real):
     token = real.run("token", "create", "theirs", "--for", "ben", "-q").stdout.strip()
     ben = Cli(real.home, TIDEMILL_TOKEN=token)
     assert [p["name"] for p in ben.json("project", "list")["items"]] == ["transit"]
+    assert real.run("token", "revoke", real.json("token", "list")["items"][0]["id"], expect=2).stderr.count("give --yes") == 1
+    disabled = real.run("principal", "disable", "ben", "--yes")
+    assert disabled.stderr == "ben: disabled\n"
     assert real.run("member", "set", "ben", "king", expect=2).stderr.startswith("error: The request is not valid: /role: ")
     real.run("member", "remove", "ben", "--yes")
     real.run("project", "create", "gone")

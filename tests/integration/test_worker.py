@@ -180,7 +180,7 @@ def test_environment_and_user(server, worker):
     assert server.wait_end(a)["state"] == "succeeded"
     env = dict(line.split("=", 1) for line in server.output(a, 1).decode().split("\n") if "=" in line)
     assert env["TIDEMILL_RUN_ID"] == "run_1" and env["TIDEMILL_STEP"] == "train" and env["TIDEMILL_ATTEMPT"] == a
-    assert env["TIDEMILL_EPOCH"] == "1" and env["TIDEMILL_PROJECT"] == "demo" and env["MINE"] == "a b=c"
+    assert env["TIDEMILL_ATTEMPT_NUMBER"] == "1" and env["TIDEMILL_EPOCH"] == "1" and env["TIDEMILL_PROJECT"] == "demo" and env["MINE"] == "a b=c"
     assert env["MLFLOW_TRACKING_URI"] == env["TIDEMILL_API_URL"] == server.url and env["MLFLOW_RUN_ID"] == "0" * 32
     assert env["TIDEMILL_DATASET_BIG_DATA_V1"] == worker.dir(a, "in", "datasets", "big-data.v1")
     assert env["TIDEMILL_CHECKPOINT_DIR"].startswith(env["TIDEMILL_OUTPUT"]) and env["NO_PROXY"] == "127.0.0.1"

@@ -66,6 +66,16 @@ static void fails(const char *method, const char *path, enum err_code code, cons
 	done(&r);
 }
 
+static void says(const char *path, const char *what)
+{
+	struct found r = find("GET", path);
+
+	assert_int_equal(r.rc, -1);
+	assert_int_equal(r.e.code, ERR_MALFORMED);
+	assert_non_null(strstr(r.e.msg, what));
+	done(&r);
+}
+
 void test_router__finds_rows_and_parameters(void **state)
 {
 	(void)state;
@@ -98,7 +108,9 @@ void test_router__decodes_each_segment_once(void **state)
 	fails("GET", "/api/runs/%", ERR_MALFORMED, NULL);
 	fails("GET", "/api/runs/%4", ERR_MALFORMED, NULL);
 	fails("GET", "/api/runs/%zz", ERR_MALFORMED, NULL);
-	fails("GET", "/api/runs/a%00b", ERR_MALFORMED, NULL);
+	says("/api/runs/a%00b", "has a NUL (%00)");
+	says("/api/runs/a%zz", "'%' without two hexadecimal digits");
+	says("/api/runs/%ff", "The path is not UTF-8");
 	fails("GET", "/api/runs/../x", ERR_MALFORMED, NULL);
 	fails("GET", "/api/runs/%2e%2E/x", ERR_MALFORMED, NULL);
 	fails("PUT", "/artifacts/r1/a/./b", ERR_MALFORMED, NULL);

@@ -49,6 +49,7 @@ static struct assignment example(struct arena *a)
 		.pipeline = STR("p"),
 		.step_name = STR("train"),
 		.epoch = 7,
+		.number = 3,
 		.argv = { argv, 2 },
 		.env = { env, 3 },
 		.datasets = { data, 1 },
@@ -86,6 +87,7 @@ void test_task__spec_of_an_assignment(void **state)
 	assert_string_equal(
 		value_of(s.env, "TIDEMILL_INPUT_BIG_DATA_V1"), "/t/in/inputs/big-data.v1");
 	assert_string_equal(value_of(s.env, "TIDEMILL_EPOCH"), "7");
+	assert_string_equal(value_of(s.env, "TIDEMILL_ATTEMPT_NUMBER"), "3");
 	assert_string_equal(value_of(s.env, "TIDEMILL_TOKEN_FILE"), "/run/t/token");
 	assert_string_equal(value_of(s.env, "OMP_NUM_THREADS"), "1");
 	assert_string_equal(value_of(s.env, "NO_PROXY"), "mine");
