@@ -63,6 +63,26 @@ struct str names_shown(struct str name)
 	return str_slice(name, 0, n);
 }
 
+int names_alias_check(struct str name, const char *pointer, struct err *e)
+{
+	struct str shown = names_shown(name);
+	size_t digits = 0, from = name.n > 1 && *name.p == 'v' ? 1 : 0;
+
+	if (!str_is_name(name))
+		return err_field(e, pointer,
+			"an alias is 1 to 63 of a-z, 0-9, '.', '_' and '-', and begins with a "
+			"letter or digit");
+	while (from + digits < name.n && name.p[from + digits] >= '0' &&
+		name.p[from + digits] <= '9')
+		digits++;
+	if (str_is(name, "latest") || from + digits == name.n)
+		return err_field(e, pointer,
+			"'%.*s' cannot be an alias: it reads as a version ('latest', a number, "
+			"'v' and a number)",
+			STR_ARG(shown));
+	return 0;
+}
+
 enum { NEAR_NAME_MAX = 64, NEAR_FAR = 3 };
 
 static unsigned least(unsigned a, unsigned b)

@@ -22,6 +22,10 @@ ptrdiff_t names_duplicate(const struct names *s);
 /* At most 60 bytes of the name and no half character: what a message shows of it. */
 struct str names_shown(struct str name);
 
+/* Whether a name may be an alias of a model's version: not when it reads as a version itself
+ * ("latest", "7", "v7"), as MLflow has it, too. ERR_INVALID with this pointer. */
+int names_alias_check(struct str name, const char *pointer, struct err *e) MUST_CHECK;
+
 /* The candidate closest to a mistyped name, by insertions, deletions, replacements and swaps of
  * neighbours; candidates further away than a third of their length (at most 2) are not close. */
 struct near {

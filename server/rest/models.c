@@ -1,5 +1,6 @@
 /* The registry: models, versions with their files, aliases. */
 #include "lib/base/num.h"
+#include "server/core/names.h"
 #include "server/rest/download.h"
 #include "server/rest/handlers.h"
 #include "server/sched/monitor_rules.h"
@@ -302,10 +303,10 @@ static void alias_put(struct call *c)
 {
 	const struct alias_put *in = c->in;
 
-	if (!str_is_name(call_param(c, "alias"))) {
-		call_invalid(c, "/alias",
-			"an alias is 1 to 63 of a-z, 0-9, '.', '_' and '-', and begins with a "
-			"letter or digit");
+	struct err e;
+
+	if (names_alias_check(call_param(c, "alias"), "/alias", &e) < 0) {
+		call_fail(c, &e);
 		return;
 	}
 	struct db_unit *u = call_unit(c);

@@ -2,6 +2,7 @@
 
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
+#include "server/core/names.h"
 #include "server/core/window.h"
 
 enum { JSON_MAX = 1 << 20 };
@@ -109,7 +110,8 @@ static int check_retrain(const struct monitor_spec *s, struct err *e)
 
 int monitor_spec_check(const struct monitor_spec *spec, struct err *e)
 {
-	if (check_window(spec, e) < 0 || check_columns(&spec->columns, e) < 0 ||
+	if (names_alias_check(spec->subject.alias, "/spec/subject/alias", e) < 0 ||
+		check_window(spec, e) < 0 || check_columns(&spec->columns, e) < 0 ||
 		check_types(spec, e) < 0 || check_weights(spec, e) < 0 ||
 		check_policy(spec, e) < 0 || check_retrain(spec, e) < 0)
 		return -1;

@@ -5,6 +5,7 @@
 #include "lib/json/json_write.h"
 #include "lib/json/yaml.h"
 #include "server/core/gpus.h"
+#include "server/core/names.h"
 #include "server/core/spec_check.h"
 
 enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
@@ -178,6 +179,25 @@ static const struct str *keys_of(const struct list *l, size_t size, struct arena
 	return out;
 }
 
+static int check_aliases(const struct pipeline_spec *spec, struct err *e)
+{
+	const struct gate_spec *g = &spec->model.gate;
+
+	for (size_t i = 0; i < spec->models.n; i++) {
+		const struct model_ref *m = list_at(&spec->models, struct model_ref, i);
+		if (names_alias_check(m->alias, "/alias", e) == 0)
+			continue;
+		err_field_prefix(e, m->key.p);
+		err_field_prefix(e, "models");
+		return -1;
+	}
+	if (!spec->has_model || !spec->model.has_gate)
+		return 0;
+	if (g->against.n != 0 && names_alias_check(g->against, "/model/gate/against", e) < 0)
+		return -1;
+	return g->promote.n != 0 ? names_alias_check(g->promote, "/model/gate/promote", e) : 0;
+}
+
 static int check_all(const struct pipeline_spec *spec, struct arena *a, struct err *e)
 {
 	struct spec_step *steps = arena_array_of(a, struct spec_step, spec->steps.n);
@@ -198,6 +218,8 @@ static int check_all(const struct pipeline_spec *spec, struct arena *a, struct e
 				     : STR("");
 	s.gate_predictions =
 		spec->has_model && spec->model.has_gate ? spec->model.gate.predictions : STR("");
+	if (check_aliases(spec, e) < 0)
+		return -1;
 	return spec_check(&s, a, NULL, e);
 }
 

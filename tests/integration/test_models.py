@@ -188,6 +188,18 @@ def test_aliases(server, api, data):
     bad = api.put(f"{BASE}/models/hand/aliases/green", {"version": 9}, expect=422).json()
     assert bad["errors"][0]["pointer"] == "/version"
     api.put(f"{BASE}/models/hand/aliases/Not%20Good", {"version": 1}, expect=422)
+    for name in ("latest", "1", "7", "v7"):
+        bad = api.put(f"{BASE}/models/hand/aliases/{name}", {"version": 1}, expect=422).json()
+        assert bad["errors"][0]["pointer"] == "/alias" and "reads as a version" in bad["detail"]
+        source = PIPELINE % {"name": "named", "outputs": ""}
+        for place in ("promote: champion", "against: champion", "alias: champion"):
+            wrong = source.replace(place, place.replace("champion", f'"{name}"'))
+            bad = api.put(f"{BASE}/pipelines/named", {"source": wrong}, expect=422).json()
+            assert place.split(":")[0] in bad["detail"] + bad["errors"][0]["pointer"] and "reads as a version" in bad["detail"], bad
+        spec = {"subject": {"model": "hand", "alias": name}, "columns": {"id": "id", "time": "t", "prediction": "p"}, "window": {"size": "1d"}}
+        bad = api.put(f"{BASE}/monitors/named", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "named"},
+                                                 "spec": spec}, expect=422).json()
+        assert bad["errors"][0]["pointer"] == "/spec/subject/alias"
     api.put(f"{BASE}/models/nobody/aliases/blue", {"version": 1}, expect=404)
     api.delete(url, expect=204)
     api.delete(url, expect=404)

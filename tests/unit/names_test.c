@@ -56,3 +56,26 @@ void test_names__near_suggests_only_what_is_close(void **state)
 	assert_string_equal(names_near(text, &s, STR("")), "");
 	arena_drop(a);
 }
+
+void test_names__an_alias_does_not_read_as_a_version(void **state)
+{
+	static const char *const good[] = { "champion", "blue", "v", "v7a", "va7", "7b", "1.2",
+		"latest-1", "x7" };
+	static const char *const bad[] = { "latest", "7", "0", "123456789012345678901234567890",
+		"v7", "v0", "v123456789012345678901234567890" };
+	static const char *const no_name[] = { "", "V7", "LATEST", "a b", "-a" };
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		assert_int_equal(names_alias_check(str_c(good[i]), "/alias", &e), 0);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_equal(names_alias_check(str_c(bad[i]), "/alias", &e), -1);
+		assert_string_equal(e.field, "/alias");
+		assert_non_null(strstr(e.msg, "reads as a version"));
+	}
+	for (size_t i = 0; i < sizeof no_name / sizeof no_name[0]; i++) {
+		assert_int_equal(names_alias_check(str_c(no_name[i]), "/alias", &e), -1);
+		assert_non_null(strstr(e.msg, "an alias is 1 to 63"));
+	}
+}
