@@ -62,6 +62,8 @@ const struct field alias_put_fields[] = {
 	{ "version", FIELD_INT, FIELD_REQUIRED, AT(version), .min = 1, .max = INT64_MAX,
 		.doc = "Number of the version" },
 	{ "note", FIELD_STR, FIELD_TEXT, AT(note), .max = 4000, .doc = "Why; kept in the history" },
+	{ "force", FIELD_BOOL, 0, AT(force),
+		.doc = "Also when the version's gate has refused it; note must say why" },
 	{ 0 },
 };
 #undef THIS
@@ -82,7 +84,8 @@ const struct field alias_change_fields[] = {
 		.doc = "The version that got it; null: removed" },
 	{ "previous", FIELD_INT, R | N, AT(previous), HAS(has_previous),
 		.doc = "The version that had it before" },
-	{ "cause", FIELD_STR, R, AT(cause), .doc = "api, gate or rollback" },
+	{ "cause", FIELD_STR, R, AT(cause),
+		.doc = "api, gate, rollback or override: by hand, against the gate" },
 	{ "note", FIELD_STR, R | FIELD_TEXT, AT(note), .max = 4000, .doc = "Why" },
 	{ "actor", FIELD_STR, R | E, AT(actor), .doc = "Who" },
 	{ "at", FIELD_TIME, R, AT(at), .doc = "When" },

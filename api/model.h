@@ -30,6 +30,7 @@ extern const struct field model_version_fields[];
 struct alias_put {
 	int64_t version; /* number */
 	struct str note;
+	bool force;
 };
 extern const struct field alias_put_fields[];
 

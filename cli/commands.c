@@ -217,7 +217,10 @@ const struct command commands[] = {
 	{ "model version", "NAME NUMBER", NULL, generic_show, "model_versions.get",
 		&view_model_version, "A version, with its lineage and the gate's verdict" },
 	{ "model alias set", "NAME ALIAS NUMBER",
-		FLAGS({ "note", FLAG_TEXT, .arg = "TEXT", .doc = "Why; kept in the history" }),
+		FLAGS({ "note", FLAG_TEXT, .arg = "TEXT", .doc = "Why; kept in the history" },
+			{ "force", FLAG_BOOL,
+				.doc = "Also when the version's gate has refused it; needs "
+				       "--note" }),
 		cmd_alias_set, "aliases.put", &view_alias, "Move an alias to a version" },
 	{ "model alias show", "NAME ALIAS",
 		FLAGS({ "as-of", FLAG_TEXT, .query = true, .arg = "TIME", .doc = "At this time" }),

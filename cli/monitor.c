@@ -38,12 +38,18 @@ int cmd_alias_set(struct cli *c, struct err *e)
 
 	if (!num_parse_i64(cli_arg(c, 2), 1, INT64_MAX, &number))
 		return cli_usage(e, "NUMBER must be the number of a version, not '%s'", c->args[2]);
+	if (cli_has(c, "force") && !cli_has(c, "note"))
+		return cli_usage(e, "--force needs --note, which says why");
 	if (alias_etag(c, &q.if_match, e) < 0)
 		return -1;
 	send_init(&s);
 	jsn_key(&s.w, "version");
 	jsn_int(&s.w, number);
 	send_flag(&s, c, "note");
+	if (cli_has(c, "force")) {
+		jsn_key(&s.w, "force");
+		jsn_bool(&s.w, true);
+	}
 	int rc = send_object(&s, c, &q, e);
 	send_done(&s);
 	return rc;

@@ -73,10 +73,12 @@ FROM model_alias_history h JOIN model m ON m.id = h.model_id LEFT JOIN model_ver
 WHERE m.project_id = $1 AND m.name = $2 AND h.alias = $3 AND h.at <= $4
 ORDER BY h.id DESC LIMIT 1;
 
--- What a change of an alias needs to know.
+-- What a change of an alias needs to know. `refused`: the version's gate said no to it, and the alias is the gate's.
 -- name: alias_target :one
 -- params: project_id text, model text, alias text, number bigint
-SELECT m.id AS model_id, v.id AS version_id, a.version_id AS current_id, coalesce(a.version, 0) AS current_version
+SELECT m.id AS model_id, v.id AS version_id, a.version_id AS current_id, coalesce(a.version, 0) AS current_version,
+	v.verdict = 'refused' AS refused, v.verdict_reason,
+	$3 IN ('champion', v.gate ->> 'promote', v.gate ->> 'against') AS gated
 FROM model m LEFT JOIN model_version v ON v.model_id = m.id AND v.number = $4
 LEFT JOIN model_alias a ON a.model_id = m.id AND a.alias = $3
 WHERE m.project_id = $1 AND m.name = $2;

@@ -260,6 +260,30 @@ static int add_monitors(struct call *c, struct db_unit *u, const struct db_rows 
 	return 0;
 }
 
+/* What a gate has refused takes its alias only when somebody says why; or one that is watched. */
+static bool alias_gate_allows(struct call *c, const struct db_rows *rows, const char **ret_cause)
+{
+	const struct alias_put *in = c->in;
+	const struct db_rows *r = &rows[0];
+	struct err e;
+
+	*ret_cause = "api";
+	if (!db_bool(r, 0, db_col(r, "refused")) ||
+		(!db_bool(r, 0, db_col(r, "gated")) && rows[1].n == 0))
+		return true;
+	*ret_cause = "override";
+	if (in->force)
+		return true;
+	(void)err_set(&e, ERR_CONFLICT,
+		"the gate has refused version %lld: only force, with a note that says why, gives "
+		"it %.*s. The gate said: %.*s",
+		(long long)in->version, STR_ARG(call_param(c, "alias")),
+		STR_ARG(db_str(r, 0, db_col(r, "verdict_reason"))));
+	(void)str_print(e.field, sizeof e.field, "/version");
+	call_fail(c, &e);
+	return false;
+}
+
 static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 {
 	const struct alias_put *in = c->in;
@@ -274,8 +298,7 @@ static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 		.target = arena_str(c->arena, db_str(r, 0, db_col(r, "version_id"))),
 		.expected = arena_str(c->arena, db_str(r, 0, db_col(r, "current_id"))),
 		.note = in->note,
-		.actor = call_actor(c),
-		.cause = "api" };
+		.actor = call_actor(c) };
 	if (move.target.n == 0) {
 		call_invalid(
 			c, "/version", "the model has no version %lld", (long long)in->version);
@@ -287,6 +310,8 @@ static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 		alias_reply(c, rows);
 		return;
 	}
+	if (!alias_gate_allows(c, rows, &move.cause))
+		return;
 	struct db_unit *u = call_unit(c);
 	struct err e;
 	if (add_monitors(c, u, &rows[1], &e) < 0) {
@@ -299,6 +324,14 @@ static void alias_put_on_target(struct call *c, const struct db_rows *rows)
 	db_send(u, DB_WRITE, alias_put_on_moved, c);
 }
 
+static bool is_blank(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n')
+			return false;
+	return true;
+}
+
 static void alias_put(struct call *c)
 {
 	const struct alias_put *in = c->in;
@@ -307,6 +340,10 @@ static void alias_put(struct call *c)
 
 	if (names_alias_check(call_param(c, "alias"), "/alias", &e) < 0) {
 		call_fail(c, &e);
+		return;
+	}
+	if (in->force && is_blank(in->note)) {
+		call_invalid(c, "/note", "must say why, when force is given");
 		return;
 	}
 	struct db_unit *u = call_unit(c);

@@ -375,6 +375,8 @@ struct str gate_json(const struct gate_spec *spec, const struct gate_verdict_mad
 	jsn_int(&w, (int64_t)g->result.rows);
 	jsn_key(&w, "against");
 	jsn_str(&w, against);
+	jsn_key(&w, "promote");
+	jsn_str(&w, spec->promote);
 	real_or_null(&w, "champion", g->result.champion);
 	real_or_null(&w, "challenger", g->result.challenger);
 	jsn_key(&w, "levels");

@@ -30,7 +30,7 @@ void alias_store_delete(struct db_unit *u, struct model_key m, struct str alias,
  * is empty, nowhere. */
 struct alias_move {
 	struct str alias, target, expected, note, actor;
-	const char *cause; /* api, gate, rollback */
+	const char *cause; /* api, gate, rollback, override */
 };
 void alias_store_move(struct db_unit *u, struct str model_id, const struct alias_move *a);
 void alias_store_promote(struct db_unit *u, struct model_key m, const struct alias_move *a);

@@ -36,7 +36,7 @@ BODIES = {
     "dataset_versions.create": {"files": [FILE], "append_to": 1, "latest": False, "description": "d", "labels": {"a": "b"}},
     "pipelines.put": {"source": pipeline("p", STEPS)},
     "runs.create": {"pipeline": "p", "ref": "main", "inputs": {}, "labels": {"a": "b"}},
-    "aliases.put": {"version": 1, "note": "n"},
+    "aliases.put": {"version": 1, "note": "n", "force": False},
     "monitors.put": {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "m", "labels": {"a": "b"}},
                      "spec": {"subject": {"model": "model-a", "alias": "champion"}, "reference": "training",
                               "columns": {"id": "row_id", "time": "date", "prediction": "y_pred", "label": "y"},

@@ -1,10 +1,11 @@
 """The registry and the end of runs: versions, files, aliases with history, the gate, runs that fail at their end."""
+import subprocess
 import time
 
 import pytest
 
 import monitor_world as world
-from harness import until
+from harness import BUILD, SANITIZERS, until
 
 BASE = "/api/v1/projects/demo"
 PIPELINE = """
@@ -103,6 +104,48 @@ def test_versions_files_and_the_gate(server, api, data):
     assert [(h["number"], h["previous"], h["cause"]) for h in history] == [(3, 1, "gate"), (1, None, "gate")]
     numbers = [v["number"] for v in api.get(f"{BASE}/models/gated/versions?limit=3", expect=200).json()["items"]]
     assert numbers == [5, 4, 3]
+
+
+def test_what_the_gate_refused_takes_its_alias_only_by_force(server, api, data, tmp_path):
+    pipeline(api, "strict")
+    finish(server, api, submit(api, "strict"), table(challenger=1.0))
+    finish(server, api, submit(api, "strict"), table(challenger=1.5, champion=1.0))
+    assert version(api, "strict")["verdict"] == "refused" and version(api, "strict")["gate"]["promote"] == "champion"
+    url = f"{BASE}/models/strict/aliases"
+    tag = {"If-Match": api.get(f"{url}/champion", expect=200).headers["ETag"]}
+    r = api.put(f"{url}/champion", {"version": 2, "note": "I like it"}, headers=tag, expect=409).json()
+    assert r["errors"][0]["pointer"] == "/version" and "only force" in r["detail"]
+    assert version(api, "strict")["verdict_reason"][:60] in r["detail"], r
+    for note in ({}, {"note": ""}, {"note": " \n"}):
+        r = api.put(f"{url}/champion", {"version": 2, "force": True, **note}, headers=tag, expect=422).json()
+        assert r["errors"][0]["pointer"] == "/note"
+    api.put(f"{url}/champion", {"version": 1}, headers=tag, expect=200)  # has it
+    api.put(f"{url}/blue", {"version": 2}, expect=200)  # is nobody's: the gate has no say
+    spec = {"subject": {"model": "strict", "alias": "blue"}, "columns": {"id": "id", "time": "t", "prediction": "p"}, "window": {"size": "1d"}}
+    api.put(f"{BASE}/monitors/strict", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "strict"}, "spec": spec},
+            expect=200)
+    api.delete(f"{url}/blue", expect=204)
+    api.put(f"{url}/blue", {"version": 2}, expect=409)  # is watched
+    moved = api.put(f"{url}/champion", {"version": 2, "note": "the holdout was wrong", "force": True}, headers=tag, expect=200)
+    assert moved.json()["number"] == 2
+
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "TIDEMILL_SERVER": f"http://127.0.0.1:{server.port}", "TIDEMILL_TOKEN": server.token,
+           "TIDEMILL_PROJECT": "demo", **SANITIZERS}
+
+    def cli(*args):
+        return subprocess.run([BUILD / "tidemill", "model", "alias", "set", "strict", "champion", *args], env=env, text=True,
+                              capture_output=True, timeout=60)
+
+    assert cli("1").returncode == 0
+    said = cli("2")
+    assert said.returncode == 5 and "the gate has refused version 2: only force, with a note" in said.stderr, said
+    said = cli("2", "--force")
+    assert said.returncode == 2 and "--force needs --note" in said.stderr
+    assert cli("2", "--force", "--note", "again").returncode == 0
+    history = api.get(url, expect=200).json()["items"]
+    assert [(h["number"], h["cause"], h["note"], h.get("actor")) for h in history if h["alias"] == "champion"] == [
+        (2, "override", "again", "admin"), (1, "api", "", "admin"), (2, "override", "the holdout was wrong", "admin"),
+        (1, "gate", history[-1]["note"], None)]
 
 
 def test_a_champion_that_moved_meanwhile_refuses(server, api, data):
