@@ -230,11 +230,17 @@ demo: ## Install what is missing, build, and run the whole loop on real data
 demo-stop: ## Stop what `make demo` left running
 	bash examples/demo.sh stop
 
-install: ## Install programs and units; V=release first (DESTDIR=, PREFIX=)
+install: ## Install programs, manual, completions and units; V=release first (DESTDIR=, PREFIX=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/tidemill
 	install -m 0755 $(B)/tidemill $(B)/tidemill-server $(B)/tidemill-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 $(B)/tidemill-git $(B)/tidemill-init $(DESTDIR)$(PREFIX)/libexec/tidemill
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(B)/tidemill help man > $(DESTDIR)$(PREFIX)/share/man/man1/tidemill.1
+	$(B)/tidemill completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tidemill
+	$(B)/tidemill completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tidemill
+	$(B)/tidemill completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tidemill.fish
 	for unit in server worker; do sed 's|@PREFIX@|$(PREFIX)|' systemd/tidemill-$$unit.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemill-$$unit.service || exit 1; done
 

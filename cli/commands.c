@@ -302,7 +302,9 @@ const struct command commands[] = {
 		cmd_api_call_raw, NULL, NULL, "Call any address of the API" },
 	{ "version", "", NULL, cmd_version, "server.version", NULL,
 		"Version of program and server" },
-	{ "completion", "SHELL", NULL, cmd_completion, NULL, NULL, "Print the completion of bash" },
-	{ "help", "[WORD...]", NULL, cmd_help, NULL, NULL, "Help; also of exit-codes" },
+	{ "completion", "SHELL", NULL, cmd_completion, NULL, NULL,
+		"Print the completion of a shell: bash, zsh or fish" },
+	{ "help", "[WORD...]", NULL, cmd_help, NULL, NULL,
+		"Help; also of exit-codes, environment" },
 	{ 0 },
 };

@@ -1,5 +1,7 @@
 #include "cli/help.h"
 
+#include "cli/manual.h"
+
 #include <stdio.h>
 
 static struct str first_word(const char *name)
@@ -58,8 +60,8 @@ static void help_program(struct buf *out)
 	}
 	buf_adds(out, "\nFlags of every command:\n");
 	add_flags(global_flags, out);
-	buf_adds(out, "\n'tidemill help COMMAND' tells more, 'tidemill help exit-codes' what the "
-		      "exit codes mean.\n");
+	buf_adds(out, "\n'tidemill help COMMAND' tells more, 'tidemill help exit-codes' and "
+		      "'tidemill help environment' what those are.\n");
 }
 
 /* Whether the name begins with all of these words. */
@@ -106,29 +108,45 @@ void help_command(const struct command *cmd, struct buf *out)
 		buf_addf(out, "\nOperation of the API: %s\n", cmd->route);
 }
 
-static void help_exit_codes(struct buf *out)
-{
-	static const struct {
-		enum cli_exit code;
-		const char *meaning;
-	} rows[] = {
-		{ EXIT_DONE, "done; of a wait: the run succeeded" },
-		{ EXIT_OTHER, "another failure" },
-		{ EXIT_USAGE, "a mistake in the command, a flag or a file" },
-		{ EXIT_NOT_FOUND, "not found" },
-		{ EXIT_DENIED, "not logged in, or not allowed" },
-		{ EXIT_CONFLICT, "conflict: the name is taken, the object has changed" },
-		{ EXIT_UNREACHABLE, "the server cannot be reached or fails" },
-		{ EXIT_TIMEOUT, "--timeout has passed; the run goes on" },
-		{ EXIT_RUN_FAILED, "the run failed" },
-		{ EXIT_RUN_CANCELLED, "the run was cancelled" },
-		{ EXIT_GATE, "the gate refused the model (with --fail-on-refused)" },
-		{ EXIT_RUN_LOST, "the run failed because its worker was lost" },
-		{ EXIT_INTERRUPTED, "interrupted; a run goes on" },
-	};
+const struct help_note help_exit_codes[] = {
+	{ "0", "done; of a wait: the run succeeded" },
+	{ "1", "another failure" },
+	{ "2", "a mistake in the command, a flag or a file" },
+	{ "3", "not found" },
+	{ "4", "not logged in, or not allowed" },
+	{ "5", "conflict: the name is taken, the object has changed" },
+	{ "6", "the server cannot be reached or fails" },
+	{ "7", "--timeout has passed; the run goes on" },
+	{ "10", "the run failed" },
+	{ "11", "the run was cancelled" },
+	{ "12", "the gate refused the model (with --fail-on-refused)" },
+	{ "13", "the run failed because its worker was lost" },
+	{ "130", "interrupted; a run goes on" },
+	{ 0 },
+};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		buf_addf(out, "%4d  %s\n", (int)rows[i].code, rows[i].meaning);
+const struct help_note help_environment[] = {
+	{ "TIDEMILL_SERVER", "address of the server, as --server" },
+	{ "TIDEMILL_TOKEN", "the token" },
+	{ "TIDEMILL_TOKEN_FILE", "a file that holds it" },
+	{ "TIDEMILL_PROJECT", "the project, as --project" },
+	{ "TIDEMILL_CA_FILE", "certificates to trust, as --ca-file" },
+	{ "TIDEMILL_INSECURE_HTTP", "1: send the token over plain HTTP to other hosts" },
+	{ "TIDEMILL_CONFIG", "the settings file, which 'auth login' writes; else it is "
+			     "$XDG_CONFIG_HOME/tidemill/config" },
+	{ "NO_COLOR", "no colours, when it is not empty" },
+	{ 0 },
+};
+
+static void add_notes(const struct help_note *notes, struct buf *out)
+{
+	size_t width = 0;
+
+	for (const struct help_note *n = notes; n->name != NULL; n++)
+		width = strlen(n->name) > width ? strlen(n->name) : width;
+	for (const struct help_note *n = notes; n->name != NULL; n++)
+		buf_addf(out, notes == help_exit_codes ? "  %*s  %s\n" : "  %-*s  %s\n", (int)width,
+			n->name, n->doc);
 }
 
 bool help_words(int n, const char *const *words, struct buf *out)
@@ -141,7 +159,11 @@ bool help_words(int n, const char *const *words, struct buf *out)
 	else if (cmd != NULL && used == n)
 		help_command(cmd, out);
 	else if (n == 1 && strcmp(words[0], "exit-codes") == 0)
-		help_exit_codes(out);
+		add_notes(help_exit_codes, out);
+	else if (n == 1 && strcmp(words[0], "environment") == 0)
+		add_notes(help_environment, out);
+	else if (n == 1 && strcmp(words[0], "man") == 0)
+		manual_print(out);
 	else if (help_group(n, words, out))
 		return true;
 	else
@@ -184,92 +206,4 @@ int help_unknown(int n, const char *const *words, struct err *e)
 	buf_done(&given);
 	buf_done(&hint);
 	return -1;
-}
-
-/* ---- completion ------------------------------------------------------------------------------ */
-
-static void add_flag_words(const struct flag *flags, struct buf *out)
-{
-	for (const struct flag *f = flags; f != NULL && f->name != NULL; f++)
-		buf_addf(out, " --%s", f->name);
-}
-
-/* Which words may come after `prefix`, each once. */
-static void add_next_words(struct str prefix, struct buf *out)
-{
-	struct str last = STR_NONE;
-
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
-		struct str name = str_c(cmd->name), word;
-		if (prefix.n != 0 && (!str_starts(name, prefix) || name.n <= prefix.n ||
-					     name.p[prefix.n] != ' '))
-			continue;
-		if (prefix.n != 0)
-			name = str_slice(name, prefix.n + 1, name.n);
-		(void)str_next(&name, ' ', &word);
-		if (!str_eq(word, last))
-			buf_addf(out, " %.*s", STR_ARG(word));
-		last = word;
-	}
-}
-
-static void add_case(struct str prefix, struct buf *out)
-{
-	buf_addf(out, "\t\"%.*s\") words=\"", STR_ARG(prefix));
-	add_next_words(prefix, out);
-	buf_adds(out, "\" ;;\n");
-}
-
-/* The words before the last of each name of several words, as they first come up. */
-static void add_prefixes(struct buf *out)
-{
-	struct str last = STR_NONE, before = STR_NONE;
-
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
-		struct str name = str_c(cmd->name);
-		size_t end = name.n;
-		while (end > 0 && name.p[end - 1] != ' ')
-			end--;
-		struct str prefix = str_slice(name, 0, end > 0 ? end - 1 : 0);
-		struct str noun = first_word(cmd->name);
-		if (prefix.n != 0 && !str_eq(noun, before))
-			add_case(noun, out);
-		if (prefix.n > noun.n && !str_eq(prefix, last))
-			add_case(prefix, out);
-		last = prefix;
-		before = prefix.n != 0 ? noun : before;
-	}
-}
-
-void help_completion(struct buf *out)
-{
-	buf_adds(out, "# bash completion of tidemill: source <(tidemill completion bash)\n"
-		      "_tidemill() {\n"
-		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} path='' i words='' flags=''\n"
-		      "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-		      "\t\t[[ ${COMP_WORDS[i]} == -* ]] || path+=\"${path:+ }${COMP_WORDS[i]}\"\n"
-		      "\tdone\n"
-		      "\tcase $path in\n");
-	add_case(STR(""), out);
-	add_prefixes(out);
-	buf_adds(out, "\tesac\n\tcase $path in\n");
-	for (const struct command *cmd = commands; cmd->name != NULL; cmd++) {
-		if (cmd->flags == NULL)
-			continue;
-		buf_addf(out, "\t\"%s\"*) flags=\"", cmd->name);
-		add_flag_words(cmd->flags, out);
-		buf_adds(out, "\" ;;\n");
-	}
-	buf_adds(out, "\tesac\n\tflags+=\"");
-	add_flag_words(global_flags, out);
-	buf_adds(out, "\"\n"
-		      "\tif [[ $cur == -* ]]; then\n"
-		      "\t\tmapfile -t COMPREPLY < <(compgen -W \"$flags\" -- \"$cur\")\n"
-		      "\telif [[ -n $words ]]; then\n"
-		      "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-		      "\telse\n"
-		      "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-		      "\tfi\n"
-		      "}\n"
-		      "complete -F _tidemill tidemill\n");
 }

@@ -1,4 +1,5 @@
 /* events, api, version, completion, help */
+#include "cli/completion.h"
 #include "cli/config.h"
 #include "cli/follow.h"
 #include "cli/generic.h"
@@ -153,11 +154,11 @@ int cmd_completion(struct cli *c, struct err *e)
 {
 	struct buf text;
 
-	if (!str_is(cli_arg(c, 0), "bash"))
-		return cli_usage(e, "there is a completion of bash, not of '%s'", c->args[0]);
 	buf_init(&text, 1 << 20);
-	help_completion(&text);
-	return print_text(&text, e);
+	if (completion_print(cli_arg(c, 0), &text))
+		return print_text(&text, e);
+	buf_done(&text);
+	return cli_usage(e, "there is a completion of bash, zsh and fish, not of '%s'", c->args[0]);
 }
 
 int cmd_help(struct cli *c, struct err *e)

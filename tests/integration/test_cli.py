@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -107,17 +108,60 @@ def test_the_versions_of_both_sides(tmp_path, real):
     (["monitor", "close", "m", "--start", "2004-01-01", "--before", "2004-04-01"], "not both"),
     (["run", "delete", "run_1"], "give --yes"), (["run", "wait", "r", "--timeout", "1y"], "a time like"),
     (["run", "submit", "x", "--input", "novalue"], "NAME=VALUE"), (["run", "show", ".."], "cannot be the name"),
-    (["completion", "fish"], "bash")])
+    (["completion", "tcsh"], "bash, zsh and fish")])
 def test_a_mistake_is_named(fake, args, said):
     assert said in fake.run(*args, expect=2).stderr
 
 
-def test_completion_is_bash(tmp_path):
+PROBES = [("model alias ", ["history", "remove", "set", "show"]), ("run submit --fo", ["--follow"]), ("run steps --limi", ["--limit"]),
+          ("run step --limi", []), ("--qui", ["--quiet"]), ("dataset pus", ["push"])]
+
+
+@pytest.mark.parametrize("typed, words", PROBES)
+def test_bash_completes(tmp_path, typed, words):
     text = Cli(tmp_path).run("completion", "bash").stdout
-    probe = text + '\nCOMP_WORDS=(tidemill model alias ""); COMP_CWORD=3; _tidemill; echo "${COMPREPLY[@]}"' \
-                   '\nCOMP_WORDS=(tidemill run submit --fo); COMP_CWORD=3; _tidemill; echo "${COMPREPLY[@]}"'
-    out = subprocess.run(["bash", "-c", probe], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert out == ["set show history remove", "--follow"]
+    probe = text + f"\nCOMP_WORDS=(tidemill {typed}{' ' * typed.endswith(' ')}{chr(39) * 2 * typed.endswith(' ')})" \
+        '\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _tidemill; printf "%s\\n" "${COMPREPLY[@]}"'
+    out = subprocess.run(["bash", "-c", probe], capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+    assert sorted(out) == words
+
+
+@pytest.mark.parametrize("typed, words", PROBES)
+def test_fish_completes(tmp_path, typed, words):
+    if not shutil.which("fish"):
+        pytest.skip("n/a: fish is not installed")
+    (tmp_path / "c.fish").write_text(Cli(tmp_path).run("completion", "fish").stdout)
+    out = subprocess.run(["fish", "--no-config", "-c", f"source {tmp_path}/c.fish; complete -C 'tidemill {typed}'"], cwd=tmp_path,
+                         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, capture_output=True, text=True, check=True).stdout
+    assert sorted(line.split("\t")[0] for line in out.splitlines()) == words
+
+
+@pytest.mark.parametrize("typed, words", PROBES)
+def test_zsh_completes(tmp_path, typed, words):
+    if not shutil.which("zsh"):
+        pytest.skip("n/a: zsh is not installed")
+    text = Cli(tmp_path).run("completion", "zsh").stdout
+    # What the completion system does with the words is its own; here they are printed, those that begin as typed.
+    given = typed.split() + [""] * typed.endswith(" ")
+    probe = "compdef() { : }\n_files() { : }\n" \
+        'compadd() { shift; for w in "$@"; do [[ $w == ${words[CURRENT]}* ]] && print -r -- $w; done; true }\n' \
+        f"{text}\nwords=(tidemill {' '.join(w or chr(39) * 2 for w in given)}); CURRENT=${{#words}}; _tidemill"
+    out = subprocess.run(["zsh", "-f", "-c", probe], capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+    assert sorted(out) == words
+
+
+def test_the_manual_page(tmp_path):
+    cli = Cli(tmp_path)
+    page = cli.run("help", "man").stdout
+    assert page.startswith('.TH TIDEMILL 1 ""')
+    for words in all_commands(cli):
+        assert f"\n.SS {' '.join(words)}".replace("-", "\\-") in page
+    for head in ("NAME", "SYNOPSIS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT"):
+        assert f"\n.SH {head}\n" in page
+    if not shutil.which("groff"):
+        pytest.skip("n/a: groff is not installed")
+    read = subprocess.run(["groff", "-man", "-Tutf8", "-K", "utf8", "-ww"], input=page, capture_output=True, text=True, check=True)
+    assert read.stderr == "" and "TIDEMILL_TOKEN_FILE" in re.sub(".\b", "", read.stdout)
 
 
 OPENS = [["dataset", "push", "d"], ["monitor", "observe", "m"], ["monitor", "labels", "m"], ["apply", "-f"], ["run", "submit", "-f"],

@@ -8,6 +8,7 @@
 #include "cli/shape.h"
 #include "cli/sse.h"
 #include "cli/view.h"
+#include "lib/base/num.h"
 
 #include "tests/unit/unit.h"
 
@@ -154,8 +155,26 @@ void test_help__names_every_command(void **state)
 			assert_true(help_has(k, words, cmd->name));
 	}
 	assert_true(help_has(1, (const char *[]){ "exit-codes" }, " 10  the run failed"));
+	assert_true(help_has(1, (const char *[]){ "environment" }, "TIDEMILL_TOKEN_FILE "));
+	assert_true(help_has(1, (const char *[]){ "man" }, ".TH TIDEMILL 1 "));
 	assert_false(help_has(1, (const char *[]){ "frobnicate" }, ""));
 	assert_false(help_has(2, (const char *[]){ "run", "frobnicate" }, ""));
+}
+
+void test_help__has_every_exit_code(void **state)
+{
+	static const enum cli_exit codes[] = { EXIT_DONE, EXIT_OTHER, EXIT_USAGE, EXIT_NOT_FOUND,
+		EXIT_DENIED, EXIT_CONFLICT, EXIT_UNREACHABLE, EXIT_TIMEOUT, EXIT_RUN_FAILED,
+		EXIT_RUN_CANCELLED, EXIT_GATE, EXIT_RUN_LOST, EXIT_INTERRUPTED };
+	size_t i = 0;
+
+	(void)state;
+	for (; help_exit_codes[i].name != NULL; i++) {
+		int64_t code;
+		assert_true(num_parse_i64(str_c(help_exit_codes[i].name), 0, 255, &code));
+		assert_int_equal(code, codes[i]);
+	}
+	assert_int_equal(i, sizeof codes / sizeof *codes);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
