@@ -115,10 +115,16 @@ SELECT r.id, r.project_id, r.state, r.version, r.spec, r.models, r.decision_id, 
 	r.concurrency_group, r.created_by
 FROM run r WHERE r.id = $1;
 
+-- What the end of a run looks at: all files of observations; of model and predictions two say whether it is one.
 -- name: finish_outputs :many
--- params: run_id text
-SELECT s.id AS step_id, s.name AS step, s.tracking_run, o.name AS output, o.path, o.size, o.digest
-FROM step s JOIN step_output o ON o.step_id = s.id WHERE s.run_id = $1 ORDER BY s.position, o.name, o.path;
+-- params: run_id text, count bigint
+SELECT step_id, step, output, path, size, digest FROM (
+	SELECT s.id AS step_id, s.name AS step, s.position, o.name AS output, o.path, o.size, o.digest,
+		s.spec #>> ARRAY['outputs', o.name, 'kind'] = 'observations' AS fed,
+		s.name || '.' || o.name IN (r.spec #>> '{model,from}', r.spec #>> '{model,gate,predictions}') AS named,
+		row_number() OVER (PARTITION BY s.id, o.name ORDER BY o.path) AS n
+	FROM run r JOIN step s ON s.run_id = r.id JOIN step_output o ON o.step_id = s.id WHERE r.id = $1
+) f WHERE fed OR named AND n <= 2 ORDER BY position, output, path LIMIT $2;
 
 -- name: finish_steps :many
 -- params: run_id text

@@ -22,7 +22,14 @@
 #include "server/store/engine_store.h"
 #include "server/store/monitor_store.h"
 
-enum { TRY_ARENA = 256 << 20, KEEP_ARENA = 4096, TRIES = 8, SWEEP_MS = 15000, SWEEP_MAX = 1000 };
+enum {
+	TRY_ARENA = 256 << 20,
+	KEEP_ARENA = 4096,
+	TRIES = 8,
+	SWEEP_MS = 15000,
+	SWEEP_MAX = 1000,
+	OUTPUTS_MAX = 100000
+};
 
 struct finish {
 	struct app *app;
@@ -168,7 +175,7 @@ static void finish_read(struct finishing *f)
 	f->against_id = f->promote_id = f->note = STR_NONE;
 	struct db_unit *u = db_unit(f->app->db, f->arena);
 	finish_store_run(u, f->run_id);
-	finish_store_outputs(u, f->run_id);
+	finish_store_outputs(u, f->run_id, OUTPUTS_MAX + 1);
 	finish_store_steps(u, f->run_id);
 	finish_store_datasets(u, f->run_id);
 	db_send(u, DB_READ, finish_on_run, f);
@@ -254,10 +261,15 @@ static void finish_on_run(void *arg, const struct db_rows *rows, const struct er
 		db_send(u, DB_READ, finish_on_retraining, f);
 		return;
 	}
-	if (read_run(f, rows) < 0)
+	if (read_run(f, rows) < 0) {
 		finish_end(f);
-	else
+	} else if (f->n_outputs > OUTPUTS_MAX) {
+		(void)err_set(&f->err, ERR_INVALID,
+			"the run has more than %d files of observations", OUTPUTS_MAX);
+		finish_look(f);
+	} else {
 		finish_feed(f);
+	}
 }
 
 /* ---- observations ---- */
@@ -385,8 +397,8 @@ static int find_predictions(struct finishing *f)
 		}
 	if (n != 1)
 		return err_set(&f->err, ERR_INVALID,
-			"the predictions %.*s must be one file, there are %zu",
-			STR_ARG(g->predictions), n);
+			"the predictions %.*s must be one file, there %s", STR_ARG(g->predictions),
+			n == 0 ? "is none" : "are more");
 	f->gate_source = (struct gate_source){ .blobs = f->app->blobs,
 		.path = found->path,
 		.blob = found->blob,

@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/db/group.h"
+#include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "lib/loop/defer.h"
 #include "server/app.h"
@@ -350,6 +351,22 @@ static int make_plan(struct flow *f)
 	return plan_make(run, clock_now(f->app->clock), random, f->arena, &f->plan, &f->err);
 }
 
+/* What is stored is read again at the run's end, by a reader that takes so many values; each of
+ * them has two bytes at least. */
+static int check_readable(struct flow *f)
+{
+	struct jsn_doc *doc;
+
+	if (f->spec_json.n / 2 <= FIELD_NODES_MAX)
+		return 0;
+	if (jsn_parse(f->spec_json, &doc, &f->err) < 0)
+		return err_set(&f->err, ERR_INVALID,
+			"the pipeline has more than %d values, with every default filled in",
+			FIELD_NODES_MAX);
+	jsn_doc_free(doc);
+	return 0;
+}
+
 static void launch_write(struct flow *f)
 {
 	struct err e;
@@ -360,7 +377,7 @@ static void launch_write(struct flow *f)
 	}
 	f->inputs_json = spec_inputs_json(&f->file.spec, &f->scope, f->arena);
 	if (encode(f, pipeline_spec_fields, &f->file.spec, &f->spec_json) < 0 ||
-		make_steps(f) < 0 || make_plan(f) < 0) {
+		check_readable(f) < 0 || make_steps(f) < 0 || make_plan(f) < 0) {
 		launch_fail(f);
 		return;
 	}

@@ -11,7 +11,8 @@
 #include "server/sched/sched.h"
 #include "server/store/pipeline_store.h"
 
-enum { TICK_MS = 10000, FIRE_ARENA = 16 << 20 };
+/* A launch of its own takes as much as one that was asked for by a request. */
+enum { TICK_MS = 10000, FIRE_ARENA = 256 << 20 };
 
 struct triggers {
 	struct app *app;
@@ -21,7 +22,7 @@ struct triggers {
 	bool closing;
 };
 
-/* A version on its way to the pipelines that it starts. */
+/* A version on its way to the pipelines that it starts, and then to one of them. */
 struct firing {
 	struct triggers *triggers;
 	struct arena *arena;
@@ -92,18 +93,18 @@ static void triggers_on_event(void *arg, const struct event *ev, struct str proj
 	db_send(u, DB_READ, fire_on_pipelines, f);
 }
 
-/* Each launch holds the firing's arena until it has ended. */
-static void launch_one(struct firing *f, struct str pipeline)
+static void launch_one(
+	struct triggers *t, struct str project_id, struct str version_id, struct str pipeline)
 {
+	struct firing *f = firing_new(t, project_id, version_id);
 	struct launch *l = arena_new_of(f->arena, struct launch);
 
 	*l = (struct launch){ .project_id = f->project_id,
 		.pipeline = arena_str(f->arena, pipeline),
 		.trigger = "dataset",
 		.trigger_key = f->version_id };
-	f->triggers->on_the_way++;
-	arena_hold(f->arena);
-	launch_start(f->triggers->app, f->arena, l, fire_on_launched, f);
+	t->on_the_way++;
+	launch_start(t->app, f->arena, l, fire_on_launched, f);
 }
 
 static void fire_on_pipelines(void *arg, const struct db_rows *rows, const struct err *e)
@@ -113,7 +114,7 @@ static void fire_on_pipelines(void *arg, const struct db_rows *rows, const struc
 
 	t->on_the_way--;
 	for (size_t i = 0; !t->closing && e->code == ERR_OK && i < rows[0].n; i++)
-		launch_one(f, db_str(&rows[0], i, 0));
+		launch_one(t, f->project_id, f->version_id, db_str(&rows[0], i, 0));
 	arena_drop(f->arena);
 	triggers_gone(t);
 }
@@ -154,10 +155,8 @@ static void missed_on_rows(void *arg, const struct db_rows *rows, const struct e
 	struct triggers *t = arg;
 
 	t->on_the_way--;
-	for (size_t i = 0; !t->closing && e->code == ERR_OK && i < rows[0].n; i++) {
-		struct firing *f = firing_new(t, db_str(&rows[0], i, 0), db_str(&rows[0], i, 2));
-		launch_one(f, db_str(&rows[0], i, 3));
-		arena_drop(f->arena);
-	}
+	for (size_t i = 0; !t->closing && e->code == ERR_OK && i < rows[0].n; i++)
+		launch_one(
+			t, db_str(&rows[0], i, 0), db_str(&rows[0], i, 2), db_str(&rows[0], i, 3));
 	triggers_gone(t);
 }

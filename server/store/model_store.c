@@ -111,9 +111,9 @@ void finish_store_run(struct db_unit *u, struct str run_id)
 	db_stmt(u, SQL_FINISH_RUN, DB_TEXT(run_id));
 }
 
-void finish_store_outputs(struct db_unit *u, struct str run_id)
+void finish_store_outputs(struct db_unit *u, struct str run_id, int64_t count)
 {
-	db_stmt(u, SQL_FINISH_OUTPUTS, DB_TEXT(run_id));
+	db_stmt(u, SQL_FINISH_OUTPUTS, DB_TEXT(run_id), DB_INT(count));
 }
 
 void finish_store_steps(struct db_unit *u, struct str run_id)

@@ -39,7 +39,7 @@ bool store_changed(const struct db_rows *rows);
 
 /* The end of a run. */
 void finish_store_run(struct db_unit *u, struct str run_id);
-void finish_store_outputs(struct db_unit *u, struct str run_id);
+void finish_store_outputs(struct db_unit *u, struct str run_id, int64_t count);
 void finish_store_steps(struct db_unit *u, struct str run_id);
 void finish_store_datasets(struct db_unit *u, struct str run_id);
 void finish_store_model(

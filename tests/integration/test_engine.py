@@ -181,6 +181,14 @@ def test_what_grows_when_it_is_filled_in_is_bounded(admin, project, count, words
     assert admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"] == []
 
 
+def test_a_pipeline_that_its_own_end_could_not_read_is_refused(admin, project):
+    """Default variables stand in every step: the stored file is longer than the one that was sent."""
+    steps = {f"s{i}": "{run: [x]}" for i in range(900)}
+    source = pipeline(steps, spec="  defaults: {env: %s}\n" % json.dumps({f"V{i}": "" for i in range(60)}))
+    p = admin.post(f"/api/v1/projects/{project}/runs", {"source": source}, expect=422).json()
+    assert "50000 values" in p["detail"]
+
+
 def test_a_script_of_several_lines_reaches_the_worker_whole(admin, project, hand):
     script = "set -e\n" + "echo a line of some length, to make it long\n" * 400 + "\techo ok\n"
     submit(admin, project, pipeline({"a": step(project, run=json.dumps(script))}))
@@ -559,6 +567,15 @@ def test_idempotency_key_makes_one_run(admin, project):
     assert len(admin.get(path, expect=200).json()["items"]) == 1
     for bad in ("", "x" * 256):
         assert admin.post(path, {"source": source}, headers={"Idempotency-Key": bad}).status in (400, 422)
+
+
+def test_new_data_starts_many_large_pipelines(server, admin, project):
+    text = pipeline({"a": step(project)}, name="NAME", spec="  triggers: [{dataset: {name: d}}]\n") + ("#" + "x" * 120 + "\n") * 8000
+    for i in range(20):
+        admin.put(f"/api/v1/projects/{project}/pipelines/p{i}", {"source": text.replace("NAME", f"p{i}")}, expect=200)
+    data_of(server, admin, project, "d", 1)
+    runs = f"SELECT count(*) FROM run WHERE trigger = 'dataset' AND project_id = (SELECT id FROM project WHERE name = '{project}')"
+    until(lambda: server.sql(runs) == ["20"], 60)
 
 
 def test_new_data_starts_the_pipelines_that_wait_for_it_once(server, admin, project, hand):
