@@ -196,6 +196,11 @@ void cell_add(enum cell_place place, enum column_kind kind, const struct jsn *v,
 		else
 			add_share(place, v, out);
 		break;
+	case COLUMN_BLOCKED:
+		if (jsn_get_bool(jsn_get(v, "unsatisfiable"), false))
+			buf_adds(out, "in vain: ");
+		cell_add_text(jsn_get_str(jsn_get(v, "message")), out);
+		break;
 	case COLUMN_TEXT:
 	case COLUMN_STATE: add_scalar(place, v, out); break;
 	case COLUMN_LENGTH:

@@ -18,6 +18,7 @@ enum column_kind {
 	COLUMN_STATE, /* coloured */
 	COLUMN_COMMIT, /* shortened in tables on a terminal */
 	COLUMN_PAIRS, /* an object as k=v,k=v */
+	COLUMN_BLOCKED, /* an object with message and unsatisfiable */
 	COLUMN_LENGTH, /* from this time until the column's `until`, or until now */
 	COLUMN_SHAPE, /* lines, by the column's `shape` */
 };

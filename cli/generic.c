@@ -3,7 +3,7 @@
 #include "api/route.h"
 #include "cli/view.h"
 
-enum { LIMIT = 100, PARTS_SHOWN = 10 };
+enum { PARTS_SHOWN = 10 };
 
 /* "dry-run" -> "dry_run" */
 static const char *query_name(const struct cli *c, const char *flag)
@@ -57,7 +57,7 @@ int generic_items(struct cli *c, const struct api_call *q, struct err *e)
 {
 	bool limited = command_flag(c->cmd, STR("limit")) != NULL;
 
-	return list(c, q, c->cmd->view, limited ? cli_int(c, "limit", LIMIT) : 0, e);
+	return list(c, q, c->cmd->view, limited ? cli_int(c, "limit", GENERIC_LIMIT) : 0, e);
 }
 
 int generic_list(struct cli *c, struct err *e)

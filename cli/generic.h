@@ -17,6 +17,7 @@ int generic_items(struct cli *c, const struct api_call *q, struct err *e) MUST_C
 /* Sends it and shows the object. */
 int generic_object(struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
 
+enum { GENERIC_LIMIT = 100 }; /* of a list, without --limit */
 /* Flags of every list. */
 #define LIMIT_FLAG                                                                                 \
 	{                                                                                          \

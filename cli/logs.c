@@ -3,6 +3,7 @@
 #include "cli/follow.h"
 #include "cli/nouns.h"
 #include "cli/view.h"
+#include "cli/waits.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -261,6 +262,7 @@ struct run_logs {
 	struct map *shown; /* attempts */
 	struct map
 		*starts; /* with --tail 0: attempt to int64_t, the first line that was not there */
+	struct str said; /* what the run waits for, as told */
 	bool found, printed;
 };
 
@@ -331,14 +333,16 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 }
 
 /* Whether the run had ended before its steps are looked at: then nothing new comes after. */
-static int run_has_ended(struct cli *c, struct str run, bool *ret, struct err *e)
+static int run_has_ended(struct run_logs *l, struct str run, bool *ret, struct err *e)
 {
 	struct api_call q = { .route = "runs.get", .params = { run } };
 	struct api_reply r;
 
-	if (api_do(c, &q, &r, e) < 0)
+	if (api_do(l->c, &q, &r, e) < 0)
 		return -1;
 	*ret = jsn_type(jsn_get(r.root, "ended_at")) == JSN_STR;
+	if (l->o->follow)
+		waits_say(l->c, r.root, &l->said);
 	api_done(&r);
 	return 0;
 }
@@ -348,7 +352,7 @@ static int pass(struct run_logs *l, struct str run, bool *ret_ended, struct err 
 	struct api_call steps = { .route = "steps.list", .params = { run } };
 	struct str more;
 
-	if (run_has_ended(l->c, run, ret_ended, e) < 0)
+	if (run_has_ended(l, run, ret_ended, e) < 0)
 		return -1;
 	return api_each(l->c, &steps, 0, on_step, l, &more, e);
 }

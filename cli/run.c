@@ -4,6 +4,7 @@
 #include "cli/nouns.h"
 #include "cli/send.h"
 #include "cli/view.h"
+#include "cli/waits.h"
 #include "lib/base/clock.h"
 #include "lib/json/yaml.h"
 
@@ -145,6 +146,7 @@ static int wait_ended(
 	struct api_call q = {
 		.route = "runs.get", .params = { run }, .timeout = (WAIT_ONCE_S + 30) * CLOCK_SECOND
 	};
+	struct str said = STR_NONE;
 	int64_t failing = 0;
 	char text[24];
 
@@ -160,6 +162,7 @@ static int wait_ended(
 			failing = 0;
 			if (jsn_type(jsn_get(ret->root, "ended_at")) == JSN_STR)
 				return 0;
+			waits_say(c, ret->root, &said);
 			api_done(ret);
 		} else {
 			failing = failing == 0 ? now : failing;

@@ -65,7 +65,8 @@ VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/num
 	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", COLUMN_COMMIT, DETAILS },
 	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "DECISION", "/decision_id", DETAILS },
 	{ "SUBMITTED BY", "/created_by", DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS, DETAILS },
-	{ "REASON", "/reason" }, { "MESSAGE", "/message" });
+	{ "REASON", "/reason" }, { "MESSAGE", "/message" },
+	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
 VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COLUMN_STATE },
 	{ "ATTEMPTS", "/attempts", NARROW }, { "STARTED", "/started_at", T },
@@ -73,7 +74,12 @@ VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COL
 	{ "RUN", "/run_id", DETAILS }, { "COMMAND", "/spec/run", SHAPED(command) },
 	{ "OUTPUTS", "/outputs", SHAPED(outputs) }, { "ATTEMPT", "/attempt_id", DETAILS },
 	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
-	{ "MESSAGE", "/message" });
+	{ "MESSAGE", "/message" }, { "WAITS FOR", "/blocked", COLUMN_BLOCKED });
+
+VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool" }, { "PRIORITY", "/priority" },
+	{ "SINCE", "/queued_at", T }, { "PIPELINE", "/pipeline" }, { "STEP", "/name" },
+	{ "ID", "/step_id" }, { "RUN", "/run_id", NARROW }, { "GPUS", "/gpus", NARROW },
+	{ "WAITS FOR", "/blockers/0", COLUMN_BLOCKED });
 
 VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },
 	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime", NARROW }, { "EXIT", "/exit_code" },

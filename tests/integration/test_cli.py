@@ -618,3 +618,38 @@ def test_a_real_cancellation_is_11(real, worker, tmp_path):
     until(lambda: real.json("run", "show", run)["state"] == "running", 30)
     real.run("run", "cancel", run)
     assert "cancelled" in waiting.communicate(timeout=60)[1] and waiting.returncode == 11
+
+
+# ---- the queue -----------------------------------------------------------------------------------
+
+
+def test_what_waits_says_why(real, tmp_path):
+    path = tmp_path / "vain.yaml"
+    path.write_text("apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: vain}\nspec: {steps: {a: {run: [x], placement: {pool: nowhere}},"
+                    " b: {run: [x], needs: [a]}}}\n")
+    run = real.json("run", "submit", "-f", path)["id"]
+    until(lambda: real.json("run", "show", run).get("blocked"), 20)
+    shown = real.run("run", "show", run)
+    assert "WAITS FOR\tin vain: no worker belongs to pool nowhere\n" in shown.stdout and "STATE\tqueued\n" in shown.stdout
+    assert shown.stderr == f"Warning: its step a waits for what no worker has. See tidemill queue why {run}\n"
+    listed = real.run("run", "list", "--pipeline", "vain")
+    assert "in vain: no worker belongs to pool nowhere" in listed.stdout
+    assert listed.stderr == "Warning: 1 of these runs waits for what no worker has. See tidemill queue why RUN\n"
+    why = real.run("queue", "why", run).stdout
+    step = real.json("queue", "list", "--pool", "nowhere")["items"][0]["step_id"]
+    lines = why.splitlines()
+    assert lines[0].startswith(f"vain, step a ({step}): queued since ") and lines[0].endswith(", place 1 of 1, pool nowhere, priority 0")
+    assert lines[1:3] == ["  no worker belongs to pool nowhere", "  No waiting helps: the fleet or the step must change."]
+    assert lines[-1] == "  waits for step a (queued: no worker belongs to pool nowhere)"
+    assert real.run("queue", "why", step).stdout.splitlines()[:2] == lines[:2]
+    assert [w["name"] for w in real.json("queue", "why", run)["items"]] == ["a", "b"]
+    assert real.json("queue", "why", step)["unsatisfiable"] is True
+    assert real.run("queue", "list", "-o", "name").stdout.splitlines().count(step) == 1
+    waited = real.run("run", "wait", run, "--timeout", "2s", expect=7)
+    assert "Waits in vain: no worker belongs to pool nowhere. No waiting helps" in waited.stderr
+    assert "Waits in vain: " in real.run("run", "wait", run, "--follow", "--timeout", "3s", expect=7).stderr
+    real.run("run", "cancel", run)
+    until(lambda: real.json("run", "show", run)["state"] == "cancelled", 20)
+    assert real.run("queue", "why", run).stderr == "Nothing of it waits.\n"
+    assert real.run("queue", "why", step).stdout.splitlines()[1] == "  it does not wait"
+    real.run("queue", "why", "st_00000000000000000000000000", expect=3)

@@ -44,8 +44,8 @@ void test_command__table_is_sound(void **state)
 void test_command__arguments_fill_the_path(void **state)
 {
 	command_fn *const shared[] = {
-		command_find(2, (const char *[]){ "run", "list" }, &(int){ 0 })->fn,
-		command_find(2, (const char *[]){ "run", "show" }, &(int){ 0 })->fn,
+		command_find(2, (const char *[]){ "run", "steps" }, &(int){ 0 })->fn,
+		command_find(2, (const char *[]){ "run", "step" }, &(int){ 0 })->fn,
 		command_find(2, (const char *[]){ "run", "cancel" }, &(int){ 0 })->fn,
 		command_find(2, (const char *[]){ "run", "delete" }, &(int){ 0 })->fn
 	};
