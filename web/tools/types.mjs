@@ -13,6 +13,7 @@ const TYPES = {
   'pipelines.get': 'Pipeline',
   'runs.get': 'Run',
   'steps.get': 'Step',
+  'steps.blockers': 'StepWait',
   'attempts.list': 'Attempt',
   'tracking.get': 'TrackingRun',
   'tracking.series': 'Series',

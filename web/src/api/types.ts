@@ -4,7 +4,7 @@ import type { Run, Series } from './schema';
 
 export type {
   AliasChange, Artifact, Attempt, Dataset, DatasetVersion, Decision, DriftValue, FileEntry, Model, ModelVersion, Monitor,
-  Pipeline, Project, Run, Self, Series, Session, Step, TrackingRun, Window, Worker,
+  Pipeline, Project, Run, Self, Series, Session, Step, StepWait, TrackingRun, Window, Worker,
 } from './schema';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };

@@ -6,6 +6,7 @@ import { useList, useResource } from '../api/resource';
 import type { Run, ServerEvent, Step } from '../api/types';
 import { runCount, shortHash } from '../lib/format';
 import { api, choice, paths, versionPath, withQuery } from '../lib/url';
+import { waits } from '../lib/waits';
 import { project, setProject } from '../project';
 import { Confirm } from '../ui/dialog';
 import { JsonView, isEmpty } from '../ui/json';
@@ -13,6 +14,7 @@ import { Card, Copy, Facts, Glyph, Load, PageHead, State, Tabs, Time, Took, useQ
 import { LogView } from './run_log';
 import { RunArtifacts } from './run_artifacts';
 import { RunOverview } from './run_overview';
+import { BlockedNote } from './run_wait';
 import { isActive, triggerName } from './runs';
 
 const RunMetrics = lazy(() => import('./run_metrics').then((m) => m.RunMetrics));
@@ -46,6 +48,7 @@ export function StepPicker({ steps, at }: { steps: Step[]; at: Step }) {
 
 function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
   const active = isActive(run.state);
+  const blocked = waits(run);
   return (
     <PageHead
       crumbs={[{ text: 'Runs', href: paths.runs(run.project) }, { text: run.pipeline, href: withQuery(paths.runs(run.project), { pipeline: run.pipeline }) }]}
@@ -68,6 +71,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
           {run.reason && <code class="reason-code">{run.reason}</code>}
         </p>
       )}
+      {blocked && <BlockedNote of={blocked} step={blocked.step} />}
       <Facts
         list={[
           {
@@ -98,7 +102,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
             name: 'Model version',
             value: <a href={versionPath(run.project, run.model_version ?? '')}>{run.model_version?.replace('/', ' v')}</a>,
           },
-          { name: 'Started', value: <Time at={run.started_at ?? run.created_at} seconds /> },
+          { name: run.started_at ? 'Started' : 'Submitted', value: <Time at={run.started_at ?? run.created_at} seconds /> },
           { name: 'Took', value: <Took from={run.started_at} to={run.ended_at} running={active} /> },
         ]}
       />

@@ -4,9 +4,11 @@ import type { Attempt, Run, Step, TrackingRun } from '../api/types';
 import { bytes, count, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
 import { api, withQuery } from '../lib/url';
+import { blockedText } from '../lib/waits';
 import { JsonView, isEmpty, isObject } from '../ui/json';
 import { Card, Glyph, Load, State, Time, Took } from '../ui/parts';
 import { LogTail } from './log_tail';
+import { Waiting, isPending } from './run_wait';
 import { isActive } from './runs';
 
 const BUSY = ['assigned', 'running', 'finishing'];
@@ -53,7 +55,8 @@ function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined 
             <Glyph of={step.state} />
             <span class="node-name">{step.name}</span>
             <span class="node-sub">
-              {step.state} {step.started_at && <Took from={step.started_at} to={step.ended_at} running={BUSY.includes(step.state)} />}
+              {step.blocked ? <span title={step.blocked.message}>{step.state}: {blockedText(step.blocked)}</span> : step.state}{' '}
+              {step.started_at && <Took from={step.started_at} to={step.ended_at} running={BUSY.includes(step.state)} />}
             </span>
           </a>
         ))}
@@ -88,7 +91,7 @@ function Attempts({ step }: { step: Step }) {
     <Load of={attempts} rows={2}>
       {(list) =>
         list.length === 0 ? (
-          <p class="dim">{step.message ?? (step.needs.length > 0 ? `It waits for ${step.needs.join(', ')}.` : 'No worker has taken it yet.')}</p>
+          <p class="dim">{step.message ?? 'No worker has taken it yet.'}</p>
         ) : (
           <div class="table-wrap">
             <table class="data compact">
@@ -205,7 +208,8 @@ export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[];
             }
           >
             {selected.message && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
-            <Attempts key={selected.id} step={selected} />
+            {isPending(selected) && <Waiting key={selected.id} step={selected} />}
+            {(selected.attempts > 0 || !isPending(selected)) && <Attempts key={selected.id} step={selected} />}
             <Outputs step={selected} />
           </Card>
           <LogTail key={selected.id} step={selected} />

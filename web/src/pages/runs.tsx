@@ -3,6 +3,7 @@ import { about, useList } from '../api/resource';
 import { type Pipeline, RUN_STATES, type Run } from '../api/types';
 import { plural, runCount, shortHash } from '../lib/format';
 import { api, paths, versionPath } from '../lib/url';
+import { blockedText, inVain, waits } from '../lib/waits';
 import { Empty, Load, More, PageHead, State, Time, Took, ZoneNote, useQuery } from '../ui/parts';
 
 const TRIGGERS: Record<string, string> = {
@@ -20,7 +21,7 @@ const Why = ({ run }: { run: Run }) =>
     <span title={run.trigger_key}>{triggerName(run.trigger)}</span>
   );
 
-const Row = ({ run }: { run: Run }) => (
+const Row = ({ run, blocked = waits(run) }: { run: Run; blocked?: Run['blocked'] }) => (
   <tr>
     <td>
       <State of={run.state} />
@@ -30,6 +31,7 @@ const Row = ({ run }: { run: Run }) => (
         {run.pipeline} <span class="num">{runCount(run.number)}</span>
       </a>
       {run.message && run.state !== 'succeeded' && <div class="sub clip" title={run.message}>{run.message}</div>}
+      {blocked && <div class={`sub clip ${inVain(blocked) ? 's-warn' : ''}`} title={blocked.message}>{blockedText(blocked)}</div>}
     </td>
     <td class="nowrap">
       <Why run={run} />

@@ -112,6 +112,17 @@ const run = (n, more) => ({
   datasets: [{ name: 'history', dataset: 'ridership', number: n, version_id: `dsv_${n}` }],
   created_at: at(n * 20 - 20), started_at: at(n * 20 - 19.9), ended_at: at(n * 20 - 19.1), version: 5, ...more,
 });
+export const blocked = { kind: 'gpus', message: 'needs 8 GPUs free on one worker of pool default', unsatisfiable: false, since: at(99) };
+export const stepWait = (s) => ({
+  step_id: s.id, run_id: s.run_id, name: s.name, pipeline: 'ridership-score', number: 32, state: s.state, unsatisfiable: false, as_of: at(100), queued_at: at(99), deadline: null,
+  ...(s.state === 'queued'
+    ? {
+        pool: 'default', priority: 0, position: 2, of: 5, cpus: 1, memory: 1073741824, gpus: 8, earliest_start: at(104),
+        blockers: [{ kind: 'gpus', message: 'needs 8 GPUs on one worker; the largest free block is 5, on gpu-01', unsatisfiable: false, unit: 'gpus', need: 8, free: 5, most: 8, worker: 'gpu-01', worker_id: 'wrk_1', workers: 2, steps: [], until: null }],
+        start_now: { message: 'it would start at once on gpu-01, if it asked for 5 GPUs instead of 8', worker: 'gpu-01', worker_id: 'wrk_1', edits: [{ kind: 'gpus', from: 8, to: 5 }] },
+      }
+    : { earliest_start: null, blockers: s.state === 'waiting' ? [{ kind: 'needs', message: `waits for step ${s.needs.join(', ')} (running)`, unsatisfiable: false, workers: 0, steps: s.needs, until: null }] : [] }),
+});
 export const runs = [
   run(1, { model_version: 'ridership/1' }),
   run(2, {
@@ -120,7 +131,7 @@ export const runs = [
   }),
   run(3, { state: 'failed', reason: 'exit_code', message: 'train: the command ended with exit code 1. Last line: “--alpha must be 0 or more, got -1”', inputs: { alpha: -1 } }),
   run(4, { pipeline: 'ridership-score', number: 31, trigger: 'dataset', trigger_key: 'ridership/31', created_by: undefined }),
-  run(5, { pipeline: 'ridership-score', number: 32, state: 'queued', trigger: 'dataset', trigger_key: 'ridership/32', created_by: undefined, started_at: null, ended_at: null, message: 'score waits for a worker of pool default: gpu-01 is full, cpu-02 drains' }),
+  run(5, { pipeline: 'ridership-score', number: 32, state: 'queued', trigger: 'dataset', trigger_key: 'ridership/32', created_by: undefined, started_at: null, ended_at: null, blocked: { ...blocked, step: 'score' } }),
   run(6, { number: 6, state: 'running', started_at: null, ended_at: null, inputs: { from: '2008-01-01', to: '2010-12-31', alpha: 0.3 } }),
   run(7, { number: 5, state: 'cancelled', reason: 'cancelled', message: 'Cancelled by ada' }),
 ];

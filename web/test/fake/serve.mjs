@@ -37,7 +37,7 @@ class World {
   stepsOf(r) {
     if (r.pipeline === 'ridership-score') {
       const waiting = r.state === 'queued';
-      return [d.step(r.id, 'score', 0, waiting ? { state: 'queued', attempts: 0, attempt_id: undefined, tracking_run: undefined, started_at: null, ended_at: null, message: r.message } : {})];
+      return [d.step(r.id, 'score', 0, waiting ? { state: 'queued', attempts: 0, attempt_id: undefined, tracking_run: undefined, started_at: null, ended_at: null, blocked: d.blocked } : {})];
     }
     if (r.id === LIVE)
       return [
@@ -157,6 +157,7 @@ const ROUTES = [
     if (m.id === LIVE) w.finish('cancelled');
     json(res, w.runs.find((x) => x.id === m.id));
   }],
+  ['GET /steps/:id/blockers', (w, res, m) => one(res, w.step(m.id) && d.stepWait(w.step(m.id)), m.id)],
   ['GET /steps/:id/attempts', (w, res, m, q) => {
     const s = w.step(m.id);
     if (!s?.attempt_id) return page(res, [], q);
