@@ -5,6 +5,7 @@
 #include "lib/base/num.h"
 #include "lib/crypto/hash.h"
 #include "lib/json/json_write.h"
+#include "server/rest/cursor.h"
 #include "server/rest/flow_error.h"
 #include "server/store/auth_store.h"
 #include "server/store/constraint.h"
@@ -299,47 +300,21 @@ static const struct page_query *page_of(const struct call *c)
 	return &((const struct list_query *)c->query)->page;
 }
 
-static int hex_value(char ch)
-{
-	if (ch >= '0' && ch <= '9')
-		return ch - '0';
-	return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
-/* A cursor is the sort key of the last item, in hex, so that it is opaque and safe in a URL. */
-static bool cursor_decode(struct arena *a, struct str cursor, struct str *ret_key)
-{
-	char *out = arena_alloc(a, cursor.n / 2 + 1);
-
-	if (cursor.n % 2 != 0)
-		return false;
-	for (size_t i = 0; i < cursor.n; i += 2) {
-		int high = hex_value(cursor.p[i]), low = hex_value(cursor.p[i + 1]);
-		if (high < 0 || low < 0 || high + low == 0)
-			return false;
-		out[i / 2] = (char)(high << 4 | low);
-	}
-	*ret_key = (struct str){ out, cursor.n / 2 };
-	return str_utf8_valid(*ret_key);
-}
-
 int call_page_check(struct call *c, struct err *e)
 {
 	struct str key;
 
 	if (c->query == NULL || field_find(c->route->query, STR("cursor")) == NULL ||
-		cursor_decode(c->arena, page_of(c)->cursor, &key))
+		page_of(c)->cursor.n == 0 || cursor_key(c, page_of(c)->cursor, &key))
 		return 0;
-	return err_field(e, "/cursor", "must be the next_cursor of the page before");
+	return err_field(e, "/cursor", "must be the next_cursor of a page of this list");
 }
 
 struct str call_page_after(struct call *c, const char *first)
 {
-	struct str cursor = page_of(c)->cursor, key;
+	struct str key;
 
-	if (cursor.n == 0 || !cursor_decode(c->arena, cursor, &key))
-		return str_c(first);
-	return key;
+	return cursor_key(c, page_of(c)->cursor, &key) ? key : str_c(first);
 }
 
 int64_t call_page_count(const struct call *c)
@@ -347,15 +322,15 @@ int64_t call_page_count(const struct call *c)
 	return page_of(c)->limit + 1;
 }
 
-static void put_cursor(struct jsn_out *w, struct str key)
+static void put_cursor(const struct call *c, struct jsn_out *w, struct str key)
 {
 	struct buf b;
 
 	if (key.n == 0)
 		return;
-	buf_init(&b, 2 * key.n);
-	for (size_t i = 0; i < key.n; i++)
-		buf_addf(&b, "%02x", (unsigned char)key.p[i]);
+	buf_init(&b, PAGE_CURSOR_MAX);
+	cursor_put(c, key, &b);
+	BUG_ON(buf_failed(&b));
 	jsn_key(w, "next_cursor");
 	jsn_str(w, buf_str(&b));
 	buf_done(&b);
@@ -379,7 +354,7 @@ void call_reply_items(struct call *c, const void *items, size_t n, size_t size, 
 		buf_done(&one);
 	}
 	jsn_list_end(&w);
-	put_cursor(&w, next_key);
+	put_cursor(c, &w, next_key);
 	jsn_obj_end(&w);
 	reply_buf(c, 200, &b);
 }

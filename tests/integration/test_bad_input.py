@@ -11,7 +11,7 @@ import pytest
 
 from harness import ROOT, quote, until
 from stack import Wire, pipeline
-from world import World, tables
+from world import World, csv, tables
 
 DOC = json.loads((ROOT / "api/openapi.json").read_text())
 DIGEST = "0123456789abcdef" * 4
@@ -446,7 +446,7 @@ def bad_queries(p):
     yield f"{name}=%ff%fe"
     yield f"{name}=1&{name}=1"
     if name == "cursor":
-        for bad in ("nonsense", "7", "7A", "00", "ff"):  # no hex, half a byte, capitals, a NUL, no UTF-8
+        for bad in ("nonsense", "7", "7A", "00", "ff", "7a7a"):  # no hex, half a byte, capitals, a NUL, no UTF-8, "zz"
             yield f"cursor={bad}"
     if not set(types) & {"string", "array"} or "enum" in schema or "pattern" in schema or "format" in schema:
         yield f"{name}=No%20Such"
@@ -486,6 +486,53 @@ def test_queries(server, world, op, method, path, doc):
                 wrong.append(f"{q[:80]}: {reply}")
     assert tables(server) == before, "something was written"
     assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:12])
+
+
+PAGED = [o for o in QUERIED if any(p["name"] == "cursor" for p in o[3]["parameters"])]
+
+
+def test_cursors(server, world):
+    """A list takes the cursors of its own pages and no others, also not those of another project's list of the same kind."""
+    api = world.api
+    for name in ("a", "b"):
+        api.post(f"{world.base}/datasets", {"name": name}, expect=201)
+        api.put(f"{world.base}/pipelines/{name}", {"source": pipeline(name, STEPS)}, expect=200)
+        api.put(f"{world.base}/monitors/{name}", world.monitor_source.replace("name: m}", f"name: {name}}}").encode(),
+                headers={"Content-Type": "application/yaml"}, expect=200)
+        api.put(f"{world.base}/models/{world.model}/aliases/{name}", {"version": 1}, expect=200)
+    paths, lists = {op: fill(world, path) for op, _, path, _ in PAGED}, {}
+    assert len(paths) >= 17
+    for op, url in paths.items():
+        page = api.get(f"{url}?limit=1", expect=200).json()
+        if "next_cursor" in page:
+            lists[op] = page
+    wanted = {"datasets.list", "pipelines.list", "monitors.list", "aliases.history", "windows.list", "decisions.list", "runs.list"}
+    assert wanted <= set(lists), lists.keys()
+    wrong = []
+    for op, url in paths.items():
+        bad = ["7a7a", "00000000", "00000000" + "7a7a", "0" * 2056, *(page["next_cursor"] for o, page in lists.items() if o != op)]
+        if op in lists:
+            mine = lists[op]["next_cursor"]
+            bad += [mine[:-2], mine + "61", mine[8:], ("1" if mine[0] == "0" else "0") + mine[1:]]
+            second = api.get(f"{url}?limit=1&cursor={mine}", expect=200).json()
+            assert second["items"] and second["items"] != lists[op]["items"], op
+        for cursor in bad:
+            reply = api.get(f"{url}?cursor={cursor}")
+            if reply.status != 422 or reply.json()["errors"][0]["pointer"] != "/cursor":
+                wrong.append(f"{op}: {cursor}: {reply}")
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:12])
+    api.post("/api/v1/projects", {"name": "other"}, expect=201)
+    api.get(f"/api/v1/projects/other/datasets?cursor={lists['datasets.list']['next_cursor']}", expect=422)
+
+
+def test_the_longest_path_is_a_page_of_its_own(server, world):
+    files = [{**FILE, "path": "/".join([c * 250] * 4) + "/" + "e" * 20, "digest": world.digest, "size": len(csv(5))} for c in "ab"]
+    world.api.post(f"{world.base}/datasets", {"name": "long"}, expect=201)
+    world.api.post(f"{world.base}/datasets/long/versions", {"files": files}, expect=201)
+    url = f"{world.base}/datasets/long/versions/1/files?limit=1"
+    first = world.api.get(url, expect=200).json()
+    second = world.api.get(f"{url}&cursor={first['next_cursor']}", expect=200).json()
+    assert [f["path"] for f in first["items"] + second["items"]] == [f["path"] for f in files] and "next_cursor" not in second
 
 
 def test_the_server_is_well(server, world):
