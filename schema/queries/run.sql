@@ -40,7 +40,7 @@ UPDATE experiment e SET artifact_location = 'mlflow-artifacts:/' || e.id
 FROM unnest($1::text[], $2::text[]) AS x(p, n) WHERE e.project_id = x.p AND e.name = x.n AND e.artifact_location = '';
 
 -- Many runs at once. Each registered pipeline counts its own.
--- name: run_insert :exec
+-- name: run_insert :many
 -- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[]
 WITH x AS (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::jsonb[], $8::text[],
@@ -51,14 +51,17 @@ WITH x AS (
 	SELECT pipeline_id, count(*) AS n FROM x WHERE pipeline_id <> '' GROUP BY pipeline_id ORDER BY pipeline_id
 ), counted AS (
 	UPDATE pipeline p SET runs = p.runs + c.n FROM counts c WHERE p.id = c.pipeline_id RETURNING p.id, p.runs - c.n AS base
+), made AS (
+	INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, labels, repository, commit, trigger,
+		trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
+	SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
+		coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), CASE WHEN x.group_name = '' THEN now() END, x.spec, x.inputs, x.labels,
+		x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
+		nullif(x.group_policy, ''), nullif(x.actor, ''), x.models
+	FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id
+	RETURNING id, number, experiment_id, created_at, version
 )
-INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, labels, repository, commit, trigger,
-	trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
-SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
-	coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), CASE WHEN x.group_name = '' THEN now() END, x.spec, x.inputs, x.labels,
-	x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
-	nullif(x.group_policy, ''), nullif(x.actor, ''), x.models
-FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id;
+SELECT x.ord, made.number, made.experiment_id, made.created_at, made.version FROM made JOIN x ON x.id = made.id;
 
 -- name: run_dataset_insert :exec
 -- params: run_ids text[], names text[], version_ids text[]

@@ -109,17 +109,15 @@ WITH r AS (
 )
 SELECT ord, id, run_id, state FROM changed;
 
--- What the server knows of attempts that the worker has named.
--- name: sync_known :many
--- params: worker_id text, ids text[]
-SELECT a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling
-FROM attempt a WHERE a.id = ANY ($2);
-
--- Unheard: cancelled before the worker was told.
--- name: sync_open :many
--- params: worker_id text
-SELECT a.id, a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard FROM attempt a
-WHERE a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
+-- Of a worker: what it has named, and what is open with it; one row with id null when there is neither. unheard: cancelled
+-- before the worker was told.
+-- name: sync_compare :many
+-- params: worker_id text, named text[]
+SELECT w.state AS worker_state, a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling,
+	a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard
+FROM worker w LEFT JOIN attempt a
+	ON (a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) OR a.id = ANY ($2)
+WHERE w.id = $1;
 
 -- name: sync_delivered :exec
 -- params: ids text[]
@@ -150,10 +148,6 @@ WITH ended AS (
 	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', $1, 'state', 'failed') FROM ended
 )
 SELECT id, run_id FROM ended;
-
--- name: sync_worker_state :one
--- params: id text
-SELECT state FROM worker WHERE id = $1;
 
 -- All that a worker needs to run an attempt, but what follows from the step's spec.
 -- name: sync_assignment :one

@@ -37,7 +37,7 @@ static void submit_add(void *arg, struct db_unit *u, struct str run_id)
 }
 
 static void submit_on_launched(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e)
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
 	const struct submit *s = c->state;
@@ -47,9 +47,16 @@ static void submit_on_launched(
 		call_replay(c, e, run_reply);
 	} else if (e->code != ERR_OK) {
 		call_fail(c, e);
-	} else {
-		c->object_id = run_id;
+	} else if (made->held) {
+		c->object_id = made->run.id;
 		run_reply(c);
+	} else {
+		struct run run = made->run;
+		run.project = c->project;
+		run.created_by = c->who.name;
+		(void)http_reply_header(
+			c->req, "ETag", arena_printf(c->arena, "\"%lld\"", (long long)run.version));
+		call_reply(c, 201, run_fields, &run);
 	}
 }
 

@@ -1,8 +1,9 @@
 /*
  * The workers' exchange. One request goes: store what the worker reports, with others in one commit
  * (sync_report → sync_on_reported) → compare what it has with what it should have (sync_compare →
- * sync_on_compared) → answer the difference, with the details of new attempts (sync_on_details), or
- * park until something changes and compare again. Every part may be repeated without harm.
+ * sync_on_compared), unless that was done and nothing has changed → answer the difference, with the
+ * details of new attempts (sync_on_details), or park until something changes and compare again.
+ * Every part may be repeated without harm.
  */
 #include "server/rest/sync.h"
 #include "api/run.h"
@@ -41,14 +42,17 @@ struct sync {
 	size_t missing_n;
 	struct str *refused, *why; /* of those: what no worker can be given, and why not */
 	size_t refused_n;
+	bool unsure; /* not all of the news were taken: somebody knows better */
 	bool left; /* the client has gone */
 };
 
 static void sync_report(struct call *c);
 static void sync_on_reported(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static void sync_look(struct call *c);
 static void sync_compare(struct call *c);
 static void sync_on_compared(struct call *c, const struct db_rows *rows);
+static void park(struct call *c);
 static void sync_on_details(struct call *c, const struct db_rows *rows);
 static void sync_on_woken(void *arg);
 static void sync_on_left(void *arg);
@@ -107,7 +111,7 @@ static void worker_sync(struct call *c)
 
 static bool is_news(const struct call *c, const struct sync_attempt *a)
 {
-	return !fleet_knows_state(c->app->fleet, a->id, a->state);
+	return a->state != ATTEMPT_ASSIGNED && !fleet_knows_state(c->app->fleet, a->id, a->state);
 }
 
 static void sync_report(struct call *c)
@@ -118,7 +122,7 @@ static void sync_report(struct call *c)
 	for (size_t i = 0; i < s->in->attempts.n; i++)
 		s->news += is_news(c, list_at(&s->in->attempts, struct sync_attempt, i));
 	if (s->news == 0)
-		sync_compare(c);
+		sync_look(c);
 	else if (db_group_add(c->app->reporter->group, s, s->news * REPORT_BYTES, &e) < 0)
 		call_fail(c, &e);
 }
@@ -147,15 +151,22 @@ static void reporter_build(void *arg, struct db_unit *u, void *const *items, siz
 	arena_drop(a);
 }
 
-/* Rows of one item stand anywhere among the batch's. Only what has moved, or had ended before, is
- * noted: a success whose log is not complete is reported again. */
+/* Rows of one item stand anywhere among the batch's. Nothing follows for a run from that a worker
+ * prepares an attempt. Only what has moved, or had ended before, is noted: a success whose log is
+ * not complete is reported again. */
 static void note_states(struct sync *s, const struct db_rows *rows, int64_t ord)
 {
 	struct app *app = s->call->app;
+	size_t moved = 0;
 
-	for (size_t i = 0; i < rows->n; i++)
-		if (db_int(rows, i, 0) == ord)
+	for (size_t i = 0; i < rows->n; i++) {
+		if (db_int(rows, i, 0) != ord)
+			continue;
+		moved++;
+		if (!str_is(db_str(rows, i, 3), "preparing"))
 			progress_run(app, db_str(rows, i, 2));
+	}
+	s->unsure = moved != s->news;
 	for (size_t i = 0; i < s->in->attempts.n; i++) {
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		if (a->state != ATTEMPT_SUCCEEDED)
@@ -176,7 +187,7 @@ static void sync_on_reported(
 	note_states(s, rows, row == DB_NO_ROW ? -1 : db_int(rows, row, 0));
 	if (row != DB_NO_ROW)
 		app_changed(s->call->app);
-	sync_compare(s->call);
+	sync_look(s->call);
 }
 
 struct reporter *reporter_new(struct app *app)
@@ -203,6 +214,18 @@ void reporter_free(struct reporter *r)
 
 /* ---- the difference ---- */
 
+static void sync_look(struct call *c)
+{
+	struct sync *s = c->state;
+
+	if (s->unsure || !fleet_agrees(c->app->fleet, c->who.worker_id, &s->in->attempts)) {
+		sync_compare(c);
+		return;
+	}
+	s->wakes = fleet_wakes(c->app->fleet, c->who.worker_id);
+	park(c);
+}
+
 static void sync_compare(struct call *c)
 {
 	struct sync *s = c->state;
@@ -210,9 +233,7 @@ static void sync_compare(struct call *c)
 
 	s->wakes = fleet_wakes(c->app->fleet, c->who.worker_id);
 	(void)fleet_take(c->app->fleet, c->who.worker_id, c->arena); /* what is read has it, too */
-	worker_store_known(u, c->who.worker_id, s->ids, s->in->attempts.n);
-	worker_store_open(u, c->who.worker_id);
-	worker_store_state(u, c->who.worker_id);
+	worker_store_compare(u, c->who.worker_id, s->ids, s->in->attempts.n);
 	call_send(c, u, DB_READ, sync_on_compared);
 }
 
@@ -254,8 +275,10 @@ static void judge(
 
 static size_t row_of(const struct db_rows *rows, struct str id)
 {
+	size_t col = db_col(rows, "id");
+
 	for (size_t i = 0; i < rows->n; i++)
-		if (str_eq(db_str(rows, i, 0), id))
+		if (str_eq(db_str(rows, i, col), id))
 			return i;
 	return SIZE_MAX;
 }
@@ -268,20 +291,22 @@ static bool named(const struct sync *s, struct str id)
 	return false;
 }
 
-/* Returns whether something was cancelled before the worker had heard of it. */
-static bool find_missing(struct call *c, struct sync *s, const struct db_rows *open)
+/* What the worker should have and has not named. Returns whether something was cancelled before it
+ * had heard of it. */
+static bool find_missing(struct call *c, struct sync *s, const struct db_rows *rows)
 {
+	size_t id = db_col(rows, "id"), gone = db_col(rows, "unheard");
 	bool unheard = false;
 
-	s->missing = arena_array_of(c->arena, struct str, open->n + 1);
+	s->missing = arena_array_of(c->arena, struct str, rows->n + 1);
 	s->missing_n = 0;
-	for (size_t i = 0; i < open->n; i++) {
-		if (named(s, db_str(open, i, 0)))
+	for (size_t i = 0; i < rows->n; i++) {
+		if (db_is_null(rows, i, id) || named(s, db_str(rows, i, id)))
 			continue;
-		if (db_bool(open, i, 1))
+		if (db_bool(rows, i, gone))
 			unheard = true;
 		else if (s->missing_n < ASSIGN_MAX)
-			s->missing[s->missing_n++] = arena_str(c->arena, db_str(open, i, 0));
+			s->missing[s->missing_n++] = arena_str(c->arena, db_str(rows, i, id));
 	}
 	return unheard;
 }
@@ -342,24 +367,28 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 {
 	struct sync *s = c->state;
 	size_t n = s->in->attempts.n;
+	bool active = rows[0].n != 0 && str_is(db_str(&rows[0], 0, 0), "active");
 
 	s->reply = (struct sync_reply){
 		.cancel = { arena_array_of(c->arena, struct sync_cancel, n + 1), 0 },
 		.forget = { arena_array_of(c->arena, struct str, n + 1), 0 },
-		.drain = rows[2].n != 0 && !str_is(db_str(&rows[2], 0, 0), "active")
+		.drain = rows[0].n != 0 && !active
 	};
 	for (size_t i = 0; i < n; i++) {
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		judge(s, a, &rows[0], row_of(&rows[0], a->id));
 	}
-	if (find_missing(c, s, &rows[1]))
+	if (find_missing(c, s, &rows[0])) {
 		end_unheard(c);
-	else if (s->missing_n != 0)
+	} else if (s->missing_n != 0) {
 		ask_details(c);
-	else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0)
+	} else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0) {
 		sync_reply_now(c);
-	else
+	} else {
+		if (active)
+			fleet_agreed(c->app->fleet, c->who.worker_id, s->wakes, &s->in->attempts);
 		park(c);
+	}
 }
 
 static void sync_on_woken(void *arg)

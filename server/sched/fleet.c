@@ -1,5 +1,6 @@
 #include "server/sched/fleet.h"
 
+#include "api/run.h"
 #include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -15,7 +16,8 @@ enum {
 	FLUSH_MS = 2000,
 	FLUSH_ARENA = 8 << 20,
 	HANDED_VALUES = ASSIGNMENT_VALUES_MAX,
-	HANDED_BYTES = 16 << 20
+	HANDED_BYTES = 16 << 20,
+	AGREED_US = 20000000
 };
 
 struct fleet_wait {
@@ -24,6 +26,12 @@ struct fleet_wait {
 	struct loop_timer timer;
 	fleet_cb *cb;
 	void *arg;
+};
+
+/* An attempt on which a worker and the server agree. */
+struct agreed {
+	char id[ID_MAX];
+	int64_t epoch;
 };
 
 /* An assignment on its way to a parked worker. */
@@ -44,6 +52,10 @@ struct host {
 	struct handed *handed; /* the last one first */
 	size_t handed_n;
 	struct assignment_size size; /* of them */
+	struct agreed *agreed;
+	size_t agreed_n;
+	uint64_t agreed_wakes;
+	int64_t agreed_at; /* clock_elapsed(); 0: on nothing */
 };
 
 struct fleet {
@@ -84,6 +96,7 @@ static void drop_handed(void *arg)
 static void host_free(struct host *h)
 {
 	drop_handed(h->handed);
+	mem_free(h->agreed);
 	mem_free(h->id);
 	mem_free(h);
 }
@@ -248,6 +261,60 @@ void fleet_wake(struct fleet *f, struct str worker_id)
 		loop_timer_set(&h->wait->timer, 0);
 }
 
+static bool is_agreed(const struct fleet *f, const struct host *h)
+{
+	return h->agreed_at != 0 && h->agreed_wakes == h->wakes &&
+	       clock_elapsed(f->app->clock) - h->agreed_at < AGREED_US;
+}
+
+static void agree_on(struct host *h, size_t i, struct str id, int64_t epoch)
+{
+	(void)str_print(h->agreed[i].id, sizeof h->agreed[i].id, "%.*s", STR_ARG(id));
+	h->agreed[i].epoch = epoch;
+}
+
+void fleet_agreed(
+	struct fleet *f, struct str worker_id, uint64_t wakes, const struct list *attempts)
+{
+	struct host *h = host_of(f, worker_id);
+
+	h->agreed = mem_resize(h->agreed, attempts->n, sizeof *h->agreed);
+	h->agreed_n = attempts->n;
+	h->agreed_wakes = wakes;
+	h->agreed_at = clock_elapsed(f->app->clock);
+	for (size_t i = 0; i < attempts->n; i++) {
+		const struct sync_attempt *a = list_at(attempts, struct sync_attempt, i);
+		agree_on(h, i, a->id, a->epoch);
+	}
+}
+
+/* Usually they are named in the same order again. */
+static const struct agreed *find_agreed(const struct host *h, struct str id, size_t guess)
+{
+	if (str_is(id, h->agreed[guess].id))
+		return &h->agreed[guess];
+	for (size_t i = 0; i < h->agreed_n; i++)
+		if (str_is(id, h->agreed[i].id))
+			return &h->agreed[i];
+	return NULL;
+}
+
+bool fleet_agrees(const struct fleet *f, struct str worker_id, const struct list *attempts)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	if (h == NULL || !is_agreed(f, h) || attempts->n != h->agreed_n)
+		return false;
+	for (size_t i = 0; i < attempts->n; i++) {
+		const struct sync_attempt *a = list_at(attempts, struct sync_attempt, i);
+		const struct agreed *known = find_agreed(h, a->id, i);
+		if (known == NULL || known->epoch != a->epoch || a->cancelling ||
+			a->state >= ATTEMPT_SUCCEEDED)
+			return false;
+	}
+	return true;
+}
+
 bool fleet_is_parked(const struct fleet *f, struct str worker_id)
 {
 	const struct host *h = map_get(f->hosts, worker_id);
@@ -265,8 +332,9 @@ void fleet_hand(struct fleet *f, struct str worker_id, struct arena *a,
 	const struct assignment *given, struct assignment_size size)
 {
 	struct host *h = map_get(f->hosts, worker_id);
+	bool agreed = h != NULL && is_agreed(f, h), hands = may_hand(h, size);
 
-	if (may_hand(h, size)) {
+	if (hands) {
 		struct handed *one = arena_new_of(a, struct handed);
 		arena_hold(a);
 		*one = (struct handed){ h->handed, a, given };
@@ -276,6 +344,8 @@ void fleet_hand(struct fleet *f, struct str worker_id, struct arena *a,
 		h->size.bytes += size.bytes;
 	}
 	fleet_wake(f, worker_id);
+	if (hands && agreed)
+		h->agreed_wakes = h->wakes;
 }
 
 struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a)
@@ -287,8 +357,11 @@ struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a)
 		return out;
 	out.n = h->handed_n;
 	out.items = arena_array_of(a, struct assignment, out.n);
-	for (struct handed *one = h->handed; one != NULL; one = one->next)
+	h->agreed = mem_resize(h->agreed, h->agreed_n + out.n, sizeof *h->agreed);
+	for (struct handed *one = h->handed; one != NULL; one = one->next) {
 		*list_at(&out, struct assignment, --h->handed_n) = *one->given;
+		agree_on(h, h->agreed_n++, one->given->attempt, one->given->epoch);
+	}
 	arena_defer(a, drop_handed, h->handed);
 	h->handed = NULL;
 	h->size = (struct assignment_size){ 0, 0 };
@@ -318,7 +391,13 @@ size_t fleet_parked(const struct fleet *f)
 	return f->parked;
 }
 
-/* Assignments and cancellations by other servers, and operators' words. */
+/* A cheap look at what most workers have said themselves. */
+static bool is_lost(const struct event *ev)
+{
+	return str_is(ev->type, "attempt.ended") && str_find(ev->data, STR("\"lost\"")) >= 0;
+}
+
+/* Assignments and cancellations by other servers, operators' words, and what was given up. */
 static void fleet_on_event(void *arg, const struct event *ev, struct str project_id)
 {
 	struct fleet *f = arg;
@@ -331,7 +410,7 @@ static void fleet_on_event(void *arg, const struct event *ev, struct str project
 		return;
 	}
 	if (!str_is(ev->type, "step.assigned") && !str_is(ev->type, "attempt.cancel_requested") &&
-		!str_is(ev->type, "attempt.stored"))
+		!str_is(ev->type, "attempt.stored") && !is_lost(ev))
 		return;
 	if (jsn_parse(ev->data, &doc, &e) < 0)
 		return;

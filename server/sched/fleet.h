@@ -31,6 +31,13 @@ void fleet_forget_attempt(struct fleet *f, struct str attempt_id);
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id);
 /* The later of that and of what is stored; a pool_seen, the argument being the fleet. */
 int64_t fleet_last_seen(void *fleet, struct str worker_id, int64_t stored);
+/* What worker and server have found to agree on, so that not every exchange reads it again: the
+ * attempts that the worker named, all right and all there was, when it had been woken `wakes`
+ * times. What it is handed counts, too. It lasts until the worker is woken for another reason, and
+ * for less than the time that a request is parked. attempts: struct sync_attempt. */
+void fleet_agreed(
+	struct fleet *f, struct str worker_id, uint64_t wakes, const struct list *attempts);
+bool fleet_agrees(const struct fleet *f, struct str worker_id, const struct list *attempts);
 /* Parks: cb runs once, in a later turn, on a wake or after ms. One parked request per worker: a
  * second one wakes the first. */
 struct fleet_wait *fleet_park(

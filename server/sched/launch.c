@@ -2,68 +2,35 @@
  * The flow of a launch, in the order in which it runs:
  *   launch_start → (registry) launch_on_pipeline → (git) launch_on_source → launch_read: decode,
  * check, fill inputs → launch_on_refs: pin data sets and models → launch_write: render, write with
- * others in one commit → launcher_done Every step ends in exactly one of: the next step,
+ * others in one commit (launch_write.c) Every step ends in exactly one of: the next step,
  * launch_fail, or the callback.
  */
 #include "server/sched/launch.h"
 
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/base/num.h"
-#include "lib/db/group.h"
+#include "lib/db/row.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "lib/loop/defer.h"
-#include "server/app.h"
-#include "server/sched/plan.h"
-#include "server/sched/progress.h"
-#include "server/sched/sched.h"
+#include "server/sched/launch_inside.h"
 #include "server/sched/source.h"
-#include "server/sched/spec.h"
-#include "server/store/constraint.h"
-#include "server/store/launch_store.h"
 #include "server/store/run_store.h"
 
 /* A file's text and what spec_render() lets it become, as JSON with every default. */
-enum { SPEC_BYTES_MAX = 16 << 20, LAUNCH_BYTES = 8192, BATCH_ARENA = 64 << 20 };
-
-struct flow {
-	struct app *app;
-	struct arena *arena;
-	const struct launch *in;
-	launch_cb *cb;
-	void *arg;
-	struct err err;
-	struct str run_id, pipeline_id, repository, ref, path, source, commit, inputs_json,
-		models_json, spec_json;
-	struct pipeline_file file;
-	struct spec_scope scope;
-	struct str *dataset_names, *dataset_ids; /* pinned */
-	size_t datasets_n;
-	struct step_row *steps;
-	struct plan_run plan_run;
-	struct plan *plan; /* the first look at the run; NULL: left to progress_run */
-};
-
-struct launcher {
-	struct app *app;
-	struct db_group *group;
-};
+enum { SPEC_BYTES_MAX = 16 << 20 };
 
 static void launch_on_pipeline(void *arg, const struct db_rows *rows, const struct err *e);
 static void launch_on_source(void *arg, struct str commit, struct str text, const struct err *e);
 static void launch_read(struct flow *f);
 static void launch_on_refs(void *arg, const struct db_rows *rows, const struct err *e);
 static void launch_write(struct flow *f);
-static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n);
-static void launcher_done(
-	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 
 static void launch_on_failed(void *arg)
 {
 	struct flow *f = arg;
 
-	f->cb(f->arg, STR_NONE, NULL, &f->err);
+	f->cb(f->arg, NULL, NULL, &f->err);
 	arena_drop(f->arena);
 }
 
@@ -213,6 +180,7 @@ static int pin_datasets(struct flow *f, const struct db_rows *rows)
 
 	f->dataset_names = arena_array_of(f->arena, struct str, refs->n + 1);
 	f->dataset_ids = arena_array_of(f->arena, struct str, refs->n + 1);
+	f->dataset_numbers = arena_array_of(f->arena, int64_t, refs->n + 1);
 	for (size_t i = 0; i < refs->n; i++) {
 		const struct dataset_ref *d = list_at(refs, struct dataset_ref, i);
 		if (rows[i].n == 0)
@@ -221,6 +189,7 @@ static int pin_datasets(struct flow *f, const struct db_rows *rows)
 				STR_ARG(d->key), STR_ARG(d->name));
 		f->dataset_names[i] = d->key;
 		f->dataset_ids[i] = arena_str(f->arena, db_str(&rows[i], 0, 0));
+		f->dataset_numbers[i] = db_int(&rows[i], 0, 1);
 	}
 	f->datasets_n = refs->n;
 	return 0;
@@ -344,6 +313,7 @@ static int make_plan(struct flow *f)
 		run->steps[i] = (struct plan_step){ .id = f->steps[i].id,
 			.name = f->steps[i].name,
 			.spec = f->steps[i].spec,
+			.parsed = list_at(specs, struct step_spec, i),
 			.tracking_run = f->steps[i].tracking_run,
 			.needs = list_at(specs, struct step_spec, i)->needs,
 			.state = STEP_WAITING };
@@ -381,177 +351,8 @@ static void launch_write(struct flow *f)
 		launch_fail(f);
 		return;
 	}
-	if (db_group_add(f->app->launcher->group, f, LAUNCH_BYTES + 2 * f->spec_json.n, &e) < 0) {
+	if (launcher_add(f, &e) < 0) {
 		f->err = e;
 		launch_fail(f);
 	}
-}
-
-static struct run_row run_row_of(const struct flow *f)
-{
-	const struct pipeline_spec *spec = &f->file.spec;
-	const struct launch *in = f->in;
-
-	return (struct run_row){
-		.id = f->run_id,
-		.project_id = in->project_id,
-		.pipeline_id = f->pipeline_id,
-		.pipeline = f->file.metadata.name,
-		.spec = f->spec_json,
-		.inputs = f->inputs_json,
-		.labels = in->labels.n != 0 ? in->labels : STR("{}"),
-		.repository = f->repository,
-		.commit = f->commit,
-		.trigger = str_c(in->trigger),
-		.trigger_key = in->trigger_key,
-		.decision_id = in->decision_id,
-		.group = spec->has_concurrency ? spec->concurrency.group : STR_NONE,
-		.group_policy = spec->has_concurrency
-					? str_c(concurrency_policy_names[spec->concurrency.policy])
-					: STR_NONE,
-		.actor = in->actor,
-		.models = f->models_json,
-	};
-}
-
-/* Columns of a batch. */
-struct batch {
-	struct arena *arena;
-	struct launch_batch *rows;
-	struct queue_rows queue;
-	struct events events;
-};
-
-static void batch_init(struct batch *b, void *const *items, size_t n)
-{
-	size_t steps = 0, datasets = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct flow *f = items[i];
-		steps += f->file.spec.steps.n;
-		datasets += f->datasets_n;
-	}
-	b->arena = arena_new(BATCH_ARENA);
-	b->rows = launch_batch_new(b->arena, n, steps, datasets);
-	queue_rows_init(&b->queue, steps, b->arena);
-	events_init(&b->events, n + 4 * steps + 8 * n, b->arena);
-}
-
-static void batch_put(struct batch *b, const struct flow *f)
-{
-	const struct run_row row = run_row_of(f);
-
-	launch_batch_run(b->rows, &row);
-	for (size_t i = 0; i < f->file.spec.steps.n; i++) {
-		struct step_row step = f->steps[i];
-		if (f->plan != NULL)
-			step.state = str_c(step_state_names[plan_step_state(f->plan, i)]);
-		launch_batch_step(b->rows, &step);
-	}
-	for (size_t i = 0; i < f->datasets_n; i++)
-		launch_batch_dataset(b->rows, f->dataset_names[i], f->dataset_ids[i]);
-	events_add(&b->events, row.project_id, "run.created", row.id);
-	b->events.actors[b->events.n - 1] = row.actor.p != NULL ? row.actor : STR("");
-	if (f->plan != NULL) {
-		queue_rows_append(&b->queue, plan_queue(f->plan));
-		events_append(&b->events, plan_events(f->plan));
-	}
-}
-
-static bool has_policy(const struct flow *f, int policy)
-{
-	return f->file.spec.has_concurrency && f->file.spec.concurrency.policy == policy;
-}
-
-/* Of several in one batch that cancel what runs in their group, the last one stays. */
-static bool is_last_of_group(void *const *items, size_t n, size_t i)
-{
-	const struct flow *f = items[i];
-
-	for (size_t k = i + 1; k < n; k++) {
-		const struct flow *other = items[k];
-		if (has_policy(other, CONCURRENCY_CANCEL_RUNNING) &&
-			str_eq(other->in->project_id, f->in->project_id) &&
-			str_eq(other->file.spec.concurrency.group, f->file.spec.concurrency.group))
-			return false;
-	}
-	return true;
-}
-
-/* After the runs are written: each sees those that share its commit. */
-static void add_group_rules(struct db_unit *u, void *const *items, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct flow *f = items[i];
-		struct str group = f->file.spec.concurrency.group;
-		if (has_policy(f, CONCURRENCY_REFUSE))
-			launch_store_group_alone(u, f->in->project_id, group, f->run_id);
-		else if (has_policy(f, CONCURRENCY_CANCEL_RUNNING) && is_last_of_group(items, n, i))
-			run_store_group_cancel(u, f->in->project_id, group, f->run_id);
-	}
-}
-
-static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n)
-{
-	const struct launcher *l = arg;
-	struct batch b;
-
-	batch_init(&b, items, n);
-	for (size_t i = 0; i < n; i++)
-		batch_put(&b, items[i]);
-	launch_batch_add(u, b.rows, clock_now(l->app->clock));
-	engine_store_queue(u, &b.queue);
-	add_group_rules(u, items, n);
-	for (size_t i = 0; i < n; i++) {
-		struct flow *f = items[i];
-		if (f->in->add != NULL)
-			f->in->add(f->in->add_arg, u, f->run_id);
-	}
-	engine_store_events(u, &b.events);
-	arena_drop(b.arena);
-}
-
-static void launcher_done(
-	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
-{
-	struct flow *f = item;
-	struct err said = *e;
-
-	(void)arg, (void)row;
-	if (e->code == ERR_OK) {
-		app_changed(f->app);
-		if (f->plan != NULL)
-			sched_queued(f->app->sched, plan_queue(f->plan));
-		else
-			progress_run(f->app, f->run_id);
-	} else if (rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM002") == 0) {
-		(void)err_set(&said, ERR_CONFLICT, "a run of the concurrency group is open");
-	} else {
-		constraint_explain(rows, &said);
-	}
-	f->cb(f->arg, e->code == ERR_OK ? f->run_id : STR_NONE, rows, &said);
-	arena_drop(f->arena);
-}
-
-struct launcher *launcher_new(struct app *app)
-{
-	struct launcher *l = mem_new_of(struct launcher);
-
-	l->app = app;
-	l->group = db_group_new(app->loop, app->db,
-		&(struct db_group_conf){ .lane = DB_WRITE,
-			.build = launcher_build,
-			.done = launcher_done,
-			.arg = l,
-			.result = -1,
-			.batch_max = 100 });
-	return l;
-}
-
-void launcher_free(struct launcher *l)
-{
-	if (l == NULL)
-		return;
-	db_group_free(l->group);
-	mem_free(l);
 }

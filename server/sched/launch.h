@@ -6,6 +6,7 @@
  */
 #ifndef SERVER_SCHED_LAUNCH_H
 #define SERVER_SCHED_LAUNCH_H
+#include "api/run.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -28,11 +29,16 @@ struct launch {
 	void *add_arg;
 };
 
-/* e->code is ERR_OK and run_id the new run, or why there is none; fault: of the unit, or NULL.
- * Once, from the loop. The strings of *l must live until then; results are in the arena. */
+struct launched {
+	struct run run; /* as reading it would give it, but for the names of project and maker */
+	bool held; /* by its concurrency group: what is said of that must be read */
+};
+/* e->code is ERR_OK and made (in the arena) is the new run, or NULL and why there is none; rows:
+ * with the fault of the unit, or NULL. Once, from the loop. The strings of *l must live until then.
+ */
 struct db_rows;
 typedef void launch_cb(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e);
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e);
 void launch_start(
 	struct app *app, struct arena *a, const struct launch *l, launch_cb *cb, void *arg);
 

@@ -158,13 +158,21 @@ static int64_t gpu_count(struct plan *p, struct str gpus_json)
 	return n;
 }
 
+static int spec_of(struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e)
+{
+	if (s->parsed == NULL)
+		return field_decode_reply(step_spec_fields, s->spec, p->arena, ret, e);
+	*ret = *s->parsed;
+	return 0;
+}
+
 static int queue_step(struct plan *p, size_t i, int64_t not_before, struct err *e)
 {
 	const struct plan_step *s = &p->run->steps[i];
 	struct step_spec spec;
 	size_t k = p->queue.n++;
 
-	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
+	if (spec_of(p, s, &spec, e) < 0)
 		return -1;
 	p->queue.run_ids[k] = p->run->id;
 	p->queue.project_ids[k] = p->run->project_id;

@@ -14,8 +14,11 @@
 
 struct db_unit;
 
+struct step_spec;
+
 struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
+	const struct step_spec *parsed; /* the same; NULL: from the text */
 	struct list needs; /* struct str */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */

@@ -32,7 +32,7 @@ struct firing {
 static void triggers_on_event(void *arg, const struct event *ev, struct str project_id);
 static void fire_on_pipelines(void *arg, const struct db_rows *rows, const struct err *e);
 static void fire_on_launched(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e);
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e);
 static void triggers_on_tick(void *arg);
 static void missed_on_rows(void *arg, const struct db_rows *rows, const struct err *e);
 
@@ -121,14 +121,14 @@ static void fire_on_pipelines(void *arg, const struct db_rows *rows, const struc
 
 /* That the trigger has fired before is how repeats end; anything else is worth a line. */
 static void fire_on_launched(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e)
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e)
 {
 	struct firing *f = arg;
 	struct triggers *t = f->triggers;
 
 	(void)rows;
 	if (e->code == ERR_OK)
-		log_info("a data set's version started a run", LOG_STR("run", run_id),
+		log_info("a data set's version started a run", LOG_STR("run", made->run.id),
 			LOG_STR("version", f->version_id));
 	else if (e->code != ERR_CONFLICT)
 		log_warn("a trigger could not start its run", LOG_STR("version", f->version_id),

@@ -23,7 +23,7 @@ static void close_write(struct closing *c);
 static void close_on_written(void *arg, const struct db_rows *rows, const struct err *e);
 static void close_launch(struct closing *c);
 static void close_on_launched(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e);
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e);
 
 static struct str new_id(struct closing *c, const char *prefix)
 {
@@ -338,11 +338,11 @@ static void close_launch(struct closing *c)
 }
 
 static void close_on_launched(
-	void *arg, struct str run_id, const struct db_rows *rows, const struct err *e)
+	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e)
 {
 	struct closing *c = arg;
 
-	(void)run_id;
+	(void)made;
 	c->err = *e;
 	if (e->code == ERR_OK)
 		close_done(c);

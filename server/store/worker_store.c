@@ -142,14 +142,10 @@ void worker_store_report(struct db_unit *u, const struct reports *r)
 	db_add(u, SQL_SYNC_REPORT, args, sizeof args / sizeof args[0]);
 }
 
-void worker_store_known(struct db_unit *u, struct str worker_id, const struct str *ids, size_t n)
+void worker_store_compare(
+	struct db_unit *u, struct str worker_id, const struct str *named, size_t n)
 {
-	db_stmt(u, SQL_SYNC_KNOWN, DB_TEXT(worker_id), DB_TEXTS(ids, n));
-}
-
-void worker_store_open(struct db_unit *u, struct str worker_id)
-{
-	db_stmt(u, SQL_SYNC_OPEN, DB_TEXT(worker_id));
+	db_stmt(u, SQL_SYNC_COMPARE, DB_TEXT(worker_id), DB_TEXTS(named, n));
 }
 
 void worker_store_cancel_unheard(
@@ -162,11 +158,6 @@ void worker_store_refuse(
 	struct db_unit *u, struct str worker_id, struct str attempt_id, struct str why)
 {
 	db_stmt(u, SQL_SYNC_REFUSE, DB_TEXT(worker_id), DB_TEXT(attempt_id), DB_TEXT(why));
-}
-
-void worker_store_state(struct db_unit *u, struct str id)
-{
-	db_stmt(u, SQL_SYNC_WORKER_STATE, DB_TEXT(id));
 }
 
 void worker_store_assignment(struct db_unit *u, struct str attempt_id)

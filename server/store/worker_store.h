@@ -21,15 +21,14 @@ struct reports *reports_new(struct arena *a, size_t room);
 void reports_put(
 	struct reports *r, int64_t ord, struct str worker_id, const struct sync_attempt *attempt);
 void worker_store_report(struct db_unit *u, const struct reports *r);
-void worker_store_known(struct db_unit *u, struct str worker_id, const struct str *ids, size_t n);
-void worker_store_open(struct db_unit *u, struct str worker_id); /* rows: id, unheard */
+void worker_store_compare(
+	struct db_unit *u, struct str worker_id, const struct str *named, size_t n);
 /* Rows: id, run_id of attempts that end because the worker had not heard of them. */
 void worker_store_cancel_unheard(
 	struct db_unit *u, struct str worker_id, const struct str *known, size_t n);
 /* Ends an attempt that no worker can be given. Row: id, run_id. */
 void worker_store_refuse(
 	struct db_unit *u, struct str worker_id, struct str attempt_id, struct str why);
-void worker_store_state(struct db_unit *u, struct str id);
 void worker_store_assignment(struct db_unit *u, struct str attempt_id);
 void worker_store_delivered(struct db_unit *u, const struct str *attempt_ids, size_t n);
 

@@ -710,6 +710,16 @@ def test_a_silent_worker_loses_its_attempt_and_cannot_come_back(server, admin, p
     ended(admin, run, "succeeded")
 
 
+def test_a_worker_hears_that_it_was_given_up_with_its_next_word(admin, project, hand):
+    """Also while server and worker had found to agree a moment ago, and the worker has nothing new to say."""
+    run = submit(admin, project, pipeline({"a": step(project, on_lost="{policy: keep, lost_after: 10s}", retries="{infra: 0}")}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    hand.sync()
+    ended(admin, run, "failed", 30)
+    assert [c["attempt"] for c in hand.sync()["cancel"]] == [a["attempt"]]
+
+
 def test_a_worker_that_drains_gets_nothing_more(admin, project, hand):
     admin.post(f"/api/v1/workers/w-{project}/drain", expect=200)
     run = submit(admin, project, pipeline({"a": step(project)}))
