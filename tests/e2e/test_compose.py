@@ -189,7 +189,8 @@ def test_a_browser_can_log_in(installed, api):
     installed.client().get("/api/v1/projects", expect=401)
 
 
-# Speaks to the server by the address that a step is given, leaves a result, and waits until it has been looked at.
+# Speaks to the server by the address that a step is given, leaves a result and what only its owner may remove, and waits
+# until it has been looked at.
 STEP = r"""
 echo "a step as $(id -u)"
 address=${TIDEMILL_API_URL#http://}; address=${address%%/*}
@@ -197,6 +198,7 @@ exec 3<> "/dev/tcp/${address%:*}/${address##*:}"
 printf 'GET /livez HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$address" >&3
 head -n 1 <&3
 echo "made by the step" > "$TIDEMILL_OUTPUT/result"
+mkdir -m 1777 sticky && touch sticky/file && mkdir -m 000 shut
 for i in $(seq 500); do echo "line $i"; done
 until [ -e "$TIDEMILL_OUTPUT/go" ]; do sleep 0.05; done
 echo "the last line" >&2
