@@ -58,11 +58,21 @@ find_state() {
 
 # ---- processes --------------------------------------------------------------------------------------
 
-# The pid in NAME/pid, if that process is ours: it stands in our folder.
+# When a living process began, in ticks since the boot. With its pid that names it for ever, and anyone may read it: server
+# and worker keep the rest of what /proc says from all but root, even from the user that they run as.
+begin_of() {
+	local line
+	line=$(cat "/proc/$1/stat" 2> /dev/null) || return 1
+	# shellcheck disable=SC2086
+	set -- ${line##*) }
+	[[ $1 != [ZX] ]] && echo "${20}"
+}
+
+# The pid in NAME/pid, if that process is still the one that was started.
 running() {
-	local pid
-	pid=$(cat "$STATE/$1/pid" 2> /dev/null) && [[ $pid =~ ^[0-9]+$ ]] || return 1
-	[ "$(readlink "/proc/$pid/cwd" 2> /dev/null)" = "$STATE/$1" ] || return 1
+	local pid began
+	{ read -r pid began < "$STATE/$1/pid"; } 2> /dev/null || return 1
+	[[ $pid =~ ^[0-9]+$ ]] && [ -n "$began" ] && [ "$(begin_of "$pid")" = "$began" ] || return 1
 	echo "$pid"
 }
 
@@ -71,7 +81,7 @@ launch() {
 	local name=$1
 	shift
 	(cd "$STATE/$name" && exec setsid "$@" < /dev/null >> log 2>&1) &
-	echo $! > "$STATE/$name/pid"
+	echo "$! $(begin_of $!)" > "$STATE/$name/pid"
 	disown
 }
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lib"))
 from harness import until  # noqa: E402
+from stack import whereabouts  # noqa: E402
 
 
 def processes(folder):
@@ -22,10 +23,7 @@ def processes(folder):
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        try:
-            text = os.readlink(entry / "cwd") + "\0" + (entry / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
+        text = whereabouts(entry)
         if str(folder) in text:
             out.append(text)
     return out
@@ -44,13 +42,16 @@ class Caller:
 
 
 class Demo:
-    def __init__(self, folder):
-        self.folder = folder
+    """`make demo` in a folder of its own. user: a uid, instead of ours."""
+
+    def __init__(self, folder, user=None):
+        self.folder, self.user = folder, user
         self.env = {**os.environ, "DEMO_DIR": str(folder), "DEMO_INSTALL": "no", "DEMO_PORT": "8640"}
 
     def make(self, target, **env):
         done = subprocess.run(["make", "-s", target], cwd=ROOT, env={**self.env, **env}, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=900)
+                              stderr=subprocess.STDOUT, text=True, timeout=900, user=self.user, group=self.user,
+                              extra_groups=[] if self.user else None)
         assert done.returncode == 0, done.stdout[-8000:]
         return done.stdout
 
@@ -86,6 +87,28 @@ def demo():
         left = processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         assert not left, left
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="n/a: the other tests run as an ordinary user, too")
+def test_an_ordinary_user_starts_and_stops_it(demo):
+    """Everything is built by now; what is left is the user's own."""
+    nobody = 65534
+    if subprocess.run(["test", "-r", str(ROOT / "Makefile")], user=nobody, group=nobody, extra_groups=[]).returncode != 0:
+        pytest.skip("n/a: the tree stands in a folder that is closed to other users")
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-demo-", dir="/tmp"))
+    os.chown(folder, nobody, nobody)
+    theirs = Demo(folder, nobody)
+    theirs.env["HOME"] = str(folder)
+    try:
+        text = theirs.make("demo", DEMO_UNTIL="2004Q1")
+        with urllib.request.urlopen(re.search(r"^ +dashboard +(http\S+)$", text, re.M)[1] + "/readyz", timeout=10) as answer:
+            assert answer.status == 200
+        assert processes(folder)
+        theirs.make("demo-stop")
+        assert processes(folder) == []
+    finally:
+        theirs.make("demo-stop")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_versions_are_trained_on_what_the_decision_says(demo):

@@ -61,6 +61,17 @@ def frame(data, stream=1, time_us=1_000_000):
     return struct.pack("<IBBHQ", len(data), stream, 0, 0, time_us) + data
 
 
+def whereabouts(entry):
+    """What /proc/PID tells of where a process stands, and its command line. Of some it tells only root where they stand."""
+    out = ""
+    for what in (lambda: os.readlink(entry / "cwd"), lambda: (entry / "cmdline").read_bytes().decode(errors="replace")):
+        try:
+            out += what() + "\0"
+        except OSError:
+            pass
+    return out
+
+
 class Worker:
     """A tidemill-worker with a work folder of its own. settings: like TIDEMILL_<NAME>, in lower case."""
 
@@ -131,11 +142,7 @@ class Worker:
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
-            try:
-                where = os.readlink(entry / "cwd") + "\0" + (entry / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if own in where:
+            if own in whereabouts(entry):
                 try:
                     os.kill(int(entry.name), signal.SIGKILL)
                 except OSError:
