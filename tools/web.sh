@@ -10,7 +10,7 @@ command -v node >/dev/null && command -v npm >/dev/null || { say "needs Node 18 
 node -e 'process.exit(process.versions.node.split(".")[0] >= 18 ? 0 : 1)' || { say "needs Node 18 or later, this is $(node --version)"; exit 1; }
 
 # One build at a time: two would remove each other's packages.
-exec 9>"${TMPDIR:-/tmp}/tidemill-web.$(pwd | sha256sum | cut -c1-12).lock"
+exec 9< package-lock.json
 flock 9
 
 modules=node_modules/.tidemill-lock
