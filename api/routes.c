@@ -247,6 +247,9 @@ const struct route routes[] = {
 		.doc = "Agree on length and digest of the whole log" },
 
 	/* operations */
+	{ "scheduler.snapshot", "GET", "/api/v1/scheduler/snapshot", PERM_ADMIN, .ok = 200,
+		STREAM_OUT,
+		.doc = "All that the scheduler sees and decides now, as NDJSON to be replayed" },
 	{ "events.stream", "GET", P "/events", PERM_READ, .ok = 200, QUERY(event_query), STREAM_OUT,
 		.doc = "Server-sent events of the project" },
 	{ "server.version", "GET", "/api/v1/version", PERM_PUBLIC, .ok = 200, RAW_OUT,

@@ -2,6 +2,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/db/migrate.h"
 #include "lib/db/row.h"
@@ -9,8 +10,11 @@
 #include "lib/loop/loop.h"
 #include "server/app.h"
 #include "server/assets.h"
+#include "server/sched/pool.h"
+#include "server/sched/replay.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
+#include "server/store/sched_store.h"
 
 #include "gen/sql.h"
 
@@ -162,5 +166,106 @@ int command_join_token(const struct settings *conf, const char *pool, struct err
 		buf_done(&b);
 	}
 	local_close(&l);
+	return rc;
+}
+
+/* ---- the scheduler's look ---- */
+
+struct looking {
+	struct sync sync;
+	struct pool *pool;
+};
+
+static void looking_on_rows(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct looking *l = arg;
+
+	l->sync.err = *e;
+	if (e->code == ERR_OK) {
+		pool_add_steps(l->pool, &rows[0]);
+		pool_set_workers(l->pool, &rows[1]);
+		pool_set_attempts(l->pool, &rows[2]);
+	}
+	loop_stop(l->sync.loop);
+}
+
+static int64_t as_stored(void *arg, struct str worker_id, int64_t stored)
+{
+	(void)arg, (void)worker_id;
+	return stored;
+}
+
+static void decide(struct pool *pool, const struct settings *conf, struct arena *a, struct buf *out)
+{
+	int64_t now = clock_now(&clock_real), next;
+	struct place_snapshot s;
+	struct place_result r;
+
+	pool_snapshot(pool, now, conf->worker_lost_after, as_stored, NULL, a, &s, &next);
+	pool_add_running(pool, now, a, &s);
+	place_pass(&s, a, &r);
+	snapshot_write(&s, &r, now, out);
+}
+
+static int print_out(const struct buf *b, const char *what, struct err *e)
+{
+	if (buf_failed(b))
+		return err_set(e, ERR_TOO_LARGE, "%s is too large", what);
+	if (fwrite(b->p, 1, b->n, stdout) != b->n || fflush(stdout) != 0)
+		return err_errno(e, "write", what);
+	return 0;
+}
+
+int command_snapshot(const struct settings *conf, struct err *e)
+{
+	struct local l;
+	struct looking look;
+	struct buf out;
+	int rc = local_open(&l, conf, e);
+
+	if (rc == 0) {
+		look = (struct looking){ .sync = { .loop = l.app.loop }, .pool = pool_new() };
+		struct db_unit *u = db_unit(l.app.db, l.arena);
+		sched_store_queue_all(u);
+		sched_store_workers(u);
+		sched_store_attempts(u);
+		db_send(u, DB_WRITE, looking_on_rows, &look);
+		loop_run(l.app.loop);
+		struct arena *a = arena_new(SNAPSHOT_ARENA);
+		buf_init(&out, SNAPSHOT_BYTES_MAX);
+		*e = look.sync.err;
+		rc = e->code == ERR_OK ? 0 : -1;
+		if (rc == 0) {
+			decide(look.pool, conf, a, &out);
+			rc = print_out(&out, "the snapshot", e);
+		}
+		buf_done(&out);
+		arena_drop(a);
+		pool_free(look.pool);
+	}
+	local_close(&l);
+	return rc;
+}
+
+int command_replay(const char *file, const char *step, struct err *e)
+{
+	struct arena *a = arena_new(SNAPSHOT_ARENA);
+	struct snapshot_file f;
+	struct buf text, said;
+
+	buf_init(&text, SNAPSHOT_BYTES_MAX);
+	buf_init(&said, 1 << 20);
+	int rc = fs_read(file, &text, e);
+	if (rc == 0)
+		rc = snapshot_read(buf_str(&text), a, &f, e);
+	if (rc == 0) {
+		bool same = replay_snapshot(&f, step != NULL ? str_c(step) : STR_NONE, &said);
+		rc = print_out(&said, "the answer", e);
+		if (rc == 0 && !same)
+			rc = err_set(e, ERR_CONFLICT, "the recorded decision is another one");
+	}
+	buf_done(&said);
+	buf_done(&text);
+	arena_drop(a);
 	return rc;
 }

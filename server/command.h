@@ -10,6 +10,11 @@ int command_migrate(const struct settings *conf, struct err *e) MUST_CHECK;
 /* Prints a bootstrap token, which makes the first administrator: one use, one hour. With `recover`
  * also when there are administrators. */
 int command_bootstrap(const struct settings *conf, bool recover, struct err *e) MUST_CHECK;
+/* Prints what the scheduler would see and decide now, for command_replay. */
+int command_snapshot(const struct settings *conf, struct err *e) MUST_CHECK;
+/* Decides a recorded snapshot anew and says how that compares with what was recorded, and why the
+ * step (may be NULL) waits. Fails when it differs. Needs no database. */
+int command_replay(const char *file, const char *step, struct err *e) MUST_CHECK;
 /* Prints a join token for one worker of the pool. */
 int command_join_token(const struct settings *conf, const char *pool, struct err *e) MUST_CHECK;
 

@@ -80,6 +80,8 @@ static void usage(FILE *out)
 		"  migrate          apply missing migrations\n"
 		"  bootstrap        print a token that makes the first administrator; --recover: "
 		"another one\n"
+		"  snapshot         print what the scheduler sees and decides now\n"
+		"  replay FILE [STEP]  decide a snapshot anew; say why the step waits\n"
 		"  join-token POOL  print a token that enrols one worker\n"
 		"  check            read the settings and exit\n"
 		"  --openapi        print the API's contract\n"
@@ -417,6 +419,8 @@ static int run_command(struct server *s, int argc, const char *const *argv, stru
 	const struct settings *conf = &s->app.conf;
 	const char *command = argc > 0 ? argv[0] : "serve";
 
+	if (strcmp(command, "replay") == 0 && (argc == 2 || argc == 3))
+		return command_replay(argv[1], argc == 3 ? argv[2] : NULL, e);
 	if (conf->database_url.n == 0)
 		return err_set(e, ERR_INVALID,
 			"database-url is needed (TIDEMILL_DATABASE_URL or "
@@ -427,6 +431,8 @@ static int run_command(struct server *s, int argc, const char *const *argv, stru
 		return command_migrate(conf, e);
 	if (strcmp(command, "bootstrap") == 0 && argc <= 2)
 		return command_bootstrap(conf, argc == 2 && strcmp(argv[1], "--recover") == 0, e);
+	if (strcmp(command, "snapshot") == 0 && argc == 1)
+		return command_snapshot(conf, e);
 	if (strcmp(command, "join-token") == 0 && argc <= 2)
 		return command_join_token(conf, argc == 2 ? argv[1] : "default", e);
 	if (strcmp(command, "check") == 0)

@@ -4,6 +4,7 @@
 #include "lib/base/num.h"
 #include "server/rest/handlers.h"
 #include "server/sched/pool.h"
+#include "server/sched/snapshot.h"
 #include "server/sched/waits.h"
 #include "server/sched/why.h"
 #include "server/store/wait_store.h"
@@ -215,7 +216,36 @@ static void queue_list(struct call *c)
 	why_ask(c->app->why, queue_on_view, w);
 }
 
+/* ---- the scheduler's look -------------------------------------------------------------------- */
+
+static void snapshot_on_view(void *arg, const struct why_view *v, const struct err *e)
+{
+	struct call *c = arg;
+	struct err bad = *e;
+	struct buf b;
+
+	buf_init(&b, SNAPSHOT_BYTES_MAX);
+	if (e->code == ERR_OK)
+		snapshot_write(&v->snapshot, &v->result, v->at, &b);
+	if (buf_failed(&b))
+		(void)err_set(&bad, ERR_TOO_LARGE, "the snapshot has more than %d bytes",
+			SNAPSHOT_BYTES_MAX);
+	if (bad.code != ERR_OK)
+		call_fail(c, &bad);
+	else
+		http_reply_bytes(c->req, 200, "application/x-ndjson", buf_str(&b));
+	buf_done(&b);
+	arena_drop(c->arena);
+}
+
+static void scheduler_snapshot(struct call *c)
+{
+	arena_hold(c->arena);
+	why_ask(c->app->why, snapshot_on_view, c);
+}
+
 const struct binding queue_bindings[] = {
+	{ "scheduler.snapshot", scheduler_snapshot },
 	{ "steps.blockers", step_blockers },
 	{ "runs.blockers", run_blockers },
 	{ "queue.list", queue_list },

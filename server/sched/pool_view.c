@@ -80,6 +80,16 @@ static bool is_offline(
 	return now - h->seen_at > offline_after;
 }
 
+/* They are marked as attempts come and go; the snapshot stays as it is. */
+static const struct place_gpu *own_gpus(const struct host *h, struct arena *a)
+{
+	struct place_gpu *gpus = arena_array_of(a, struct place_gpu, h->worker.gpus_n + 1u);
+
+	if (h->worker.gpus_n != 0)
+		memcpy(gpus, h->gpus, h->worker.gpus_n * sizeof *gpus);
+	return gpus;
+}
+
 void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
 	struct arena *a, struct place_snapshot *ret, int64_t *ret_next)
 {
@@ -96,7 +106,8 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 		struct host *h = value;
 		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
 		h->at = (uint32_t)ret->workers_n;
-		workers[ret->workers_n++] = h->worker;
+		workers[ret->workers_n] = h->worker;
+		workers[ret->workers_n++].gpus = own_gpus(h, a);
 	}
 	take_steps(p, &s, now, ret, ret_next);
 	ret->runtimes = runtime_names;

@@ -1,12 +1,13 @@
 """Why steps wait: each kind of blocker with its numbers, the queue and its order, what is noted without being asked for."""
 import hashlib
+import subprocess
 import threading
 import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness import Server, until
+from harness import SANITIZERS, Server, program, until
 from test_engine import Hand, ended, pipeline, run_of, step, steps_of, submit
 
 GIB = 1 << 30
@@ -319,3 +320,37 @@ def test_many_ask_at_once(server, admin, project):
     assert server.sql(f"SELECT count(*) FROM event WHERE type = 'step.blocked' AND parent = '{run['id']}'") == ["200"]
     admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
     ended(admin, run, "cancelled")
+
+
+def test_what_the_scheduler_saw_is_decided_again(server, admin, project, tmp_path):
+    hand = Hand(server, admin, f"gpu-{project}", pool=project, devices=gpus(project, 4))
+    busy = submit(admin, project, pipeline({"a": step(project, resources="{gpus: 3}", time_limit="2h", env="{SECRET: hunter2}")}))
+    [a] = hand.take()
+    run = submit(admin, project, pipeline({"a": step(project, resources="{gpus: 2}"), "b": step(project, resources="{gpus: 9}")}))
+    why_until(admin, run, "gpus", "b")
+    reply = admin.get("/api/v1/scheduler/snapshot", expect=200)
+    assert reply.headers.get_content_type() == "application/x-ndjson" and b"hunter2" not in reply.body
+    waiting = {n: s["id"] for n, s in steps_of(admin, run).items()}
+
+    def replay(body, step_id, expect=0):
+        path = tmp_path / "snapshot"
+        path.write_bytes(body)
+        done = subprocess.run([str(program("tidemill-server")), "replay", str(path), step_id], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60, env=SANITIZERS)
+        assert done.returncode == expect, (done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    for body in (reply.body, server.command("snapshot").encode()):
+        said = replay(body, waiting["b"])
+        assert "the decision is the same\n" in said
+        assert f"in vain: no worker of pool {project} has 9 GPUs; the most is 4 (gpu-{project})" in said, said
+        assert "needs 2 GPUs on one worker; the largest free block is 1, on gpu-" + project in replay(body, waiting["a"])
+    said = replay(reply.body.replace(b'"gpus":2,', b'"gpus":1,'), waiting["a"], expect=1)
+    assert "the decision differs: placement 1 was none" in said or "the decision differs: placement" in said, said
+    assert "the recorded decision is another one" in said
+    assert "line 1: " in replay(b"no snapshot\n", "", expect=1)
+    assert server.person(f"v-{project}", project, "owner").get("/api/v1/scheduler/snapshot").status == 403
+    hand.finish(a)
+    ended(admin, busy, "succeeded")
+    hand.finish(hand.take()[0])
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
