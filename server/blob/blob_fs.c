@@ -156,7 +156,7 @@ static int shelf_list_folder(
 
 static int shelf_list(struct shelf_fs *s, int64_t older_than, struct err *e)
 {
-	int fd = dup(s->lock_fd), rc = 0;
+	int fd = fcntl(s->lock_fd, F_DUPFD_CLOEXEC, 0), rc = 0;
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 

@@ -336,22 +336,34 @@ static int settle(struct writer_fs *w, struct err *e)
 	return publish(w, e);
 }
 
-static void writer_run(void *arg)
+static int run_piece(struct writer_fs *w)
 {
-	struct writer_fs *w = arg;
 	struct str bytes = { w->flying.p, w->flying.n };
 
 	if (!w->started && start(w, &w->err) < 0)
-		return;
+		return -1;
 	hash_add(w->hash, bytes);
 	if (!w->present && fs_write_all(w->fd, bytes, w->tmp, &w->err) < 0)
-		return;
+		return -1;
 	w->written += (int64_t)bytes.n;
 	if (!w->present)
 		flush_some(w);
 	w->flying.n = 0;
 	if (!w->last)
+		return 0;
+	if (settle(w, &w->err) < 0)
+		return -1;
+	w->err.code = ERR_OK; /* an attempt at the lock may have left its word there */
+	return 0;
+}
+
+/* What has failed leaves nothing by the time it is told. */
+static void writer_run(void *arg)
+{
+	struct writer_fs *w = arg;
+
+	if (run_piece(w) == 0 || w->tmp[0] == '\0')
 		return;
-	if (settle(w, &w->err) == 0)
-		w->err.code = ERR_OK; /* an attempt at the lock may have left its word there */
+	(void)unlink(w->tmp);
+	w->tmp[0] = '\0';
 }
