@@ -234,7 +234,7 @@ static void open_http(struct server *s)
 {
 	struct app *app = &s->app;
 
-	s->rest = rest_new(app, bindings);
+	s->rest = rest_new(bindings);
 	app->metrics = metrics_new();
 	app->http = http_server_new(
 		app->loop, &(struct http_config){ .app = app,
@@ -295,7 +295,7 @@ static int server_open(struct server *s, struct err *e)
 	app->streams = streams_new(app);
 	app->logs = logs_new(app);
 	app->launcher = launcher_new(app);
-	app->progress = progress_new(app);
+	app->progress = progress_new();
 	app->windows = windows_new(app);
 	app->finish = finish_new(app);
 	app->fleet = fleet_new(app);

@@ -64,11 +64,6 @@ struct db_group *db_group_new(struct loop *loop, struct db *db, const struct db_
 	return g;
 }
 
-size_t db_group_waiting(const struct db_group *g)
-{
-	return g->n;
-}
-
 static void group_destroy(void *arg)
 {
 	struct db_group *g = arg;

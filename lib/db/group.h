@@ -46,6 +46,5 @@ void db_group_free(struct db_group *g);
 /* ERR_UNAVAILABLE when too much is waiting; then the item is not taken. `bytes` is about how much
  * the item adds to a statement. */
 int db_group_add(struct db_group *g, void *item, size_t bytes, struct err *e) MUST_CHECK;
-size_t db_group_waiting(const struct db_group *g); /* not yet sent */
 
 #endif

@@ -134,8 +134,3 @@ const char *db_col_name(const struct db_rows *r, size_t col)
 {
 	return PQfname(r->res, (int)col);
 }
-
-struct str db_raw(const struct db_rows *r, size_t row, size_t col)
-{
-	return raw(r, row, col);
-}

@@ -31,7 +31,6 @@ size_t db_col(const struct db_rows *r, const char *name);
 bool db_has_col(const struct db_rows *r, const char *name);
 const char *db_col_name(const struct db_rows *r, size_t col);
 uint32_t db_col_type(const struct db_rows *r, size_t col); /* its OID, as in enum sql_type */
-struct str db_raw(const struct db_rows *r, size_t row, size_t col); /* the bytes as they came */
 
 /*
  * Fills the struct at `out` from a row: each field of the table takes the column of its name.

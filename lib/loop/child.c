@@ -38,7 +38,7 @@ struct loop_child {
 	struct stream out[2]; /* stdout, stderr */
 	struct buf input;
 	size_t sent;
-	bool keep_stdin, exited, paused, over;
+	bool keep_stdin, exited, over;
 	struct loop_timer deadline;
 	struct loop_child_exit x;
 	loop_child_done_cb *on_done;
@@ -194,7 +194,7 @@ static void on_output(void *arg, int what)
 		}
 		o->fn(c->arg, (struct str){ bytes, (size_t)n });
 		/* Paused or let go of in there. */
-		if (c->over || c->paused || (size_t)n < sizeof bytes)
+		if (c->over || (size_t)n < sizeof bytes)
 			return;
 	}
 }
@@ -406,14 +406,6 @@ void loop_child_kill(struct loop_child *c, int signo)
 {
 	if (!c->over)
 		kill(-c->pid, signo);
-}
-
-void loop_child_pause(struct loop_child *c, bool pause)
-{
-	c->paused = pause;
-	for (int i = 0; i < 2; i++)
-		if (c->out[i].watch != NULL)
-			loop_fd_want(c->out[i].watch, pause ? 0 : LOOP_READ);
 }
 
 int loop_child_write(struct loop_child *c, struct str bytes, struct err *e)

@@ -1,22 +1,5 @@
 #include "lib/stats/type.h"
 
-static const char *const names[STATS_TYPE_COUNT] = { "numeric", "category", "text", "time" };
-
-const char *stats_type_name(enum stats_type t)
-{
-	return t < STATS_TYPE_COUNT ? names[t] : "unknown";
-}
-
-bool stats_type_parse(struct str name, enum stats_type *ret)
-{
-	for (int t = 0; t < STATS_TYPE_COUNT; t++)
-		if (str_is(name, names[t])) {
-			*ret = (enum stats_type)t;
-			return true;
-		}
-	return false;
-}
-
 enum stats_type stats_type_choose(const struct stats_facts *f, uint64_t few)
 {
 	switch (f->physical) {

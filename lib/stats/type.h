@@ -32,9 +32,6 @@ struct stats_facts {
 
 enum { STATS_FEW_INTEGERS = 20 }; /* an integer with so many values at most is a category */
 
-const char *stats_type_name(enum stats_type t); /* "numeric", "category", "text", "time" */
-bool stats_type_parse(struct str name, enum stats_type *ret);
-
 /* bool: category. Integer: category up to `few` different values, else numeric. String: text when
  * more than half of the rows differ and the mean length is above 32, else category. Time: time. */
 enum stats_type stats_type_choose(const struct stats_facts *f, uint64_t few);

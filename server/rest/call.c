@@ -60,6 +60,17 @@ void call_not_found(struct call *c, const char *what)
 	call_fail(c, &e);
 }
 
+bool call_version(struct call *c, const char *what, int64_t *ret)
+{
+	struct str text = call_param(c, "number");
+
+	*ret = 0;
+	if (str_is(text, "latest") || num_parse_i64(text, 1, INT64_MAX, ret))
+		return true;
+	call_not_found(c, what);
+	return false;
+}
+
 void call_invalid(struct call *c, const char *pointer, const char *fmt, ...)
 {
 	struct err e;

@@ -64,6 +64,10 @@ struct str call_param(const struct call *c, const char *name);
 struct str call_id(struct call *c, const char *prefix);
 struct str call_actor(const struct call *c); /* who, for events and created_by */
 
+/* {number} of the path: digits, or "latest", which is 0; answers 404 and returns false for anything
+ * else. */
+bool call_version(struct call *c, const char *what, int64_t *ret);
+
 struct db_unit *call_unit(struct call *c);
 /* Sends the unit; cb runs with its rows when it has succeeded. On failure the call is answered: a
  * violated constraint by the words of the store's table, anything else by its code. */

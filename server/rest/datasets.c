@@ -12,11 +12,6 @@ static void dataset_on_row(struct call *c, const struct db_rows *rows)
 	call_reply_row(c, c->route->ok, &rows[0], "data set");
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void dataset_created(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
@@ -57,7 +52,7 @@ static void dataset_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	dataset_store_list(u, c->project_id, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 /* ---- removing ---- */
@@ -109,18 +104,6 @@ static void dataset_delete(struct call *c)
 
 /* ---- reading versions ---- */
 
-/* {number} of the path: digits, or "latest", which is 0. False when it has been answered. */
-static bool version_number(struct call *c, int64_t *ret)
-{
-	struct str s = call_param(c, "number");
-
-	*ret = 0;
-	if (str_is(s, "latest") || num_parse_i64(s, 1, INT64_MAX, ret))
-		return true;
-	call_not_found(c, "version");
-	return false;
-}
-
 static void version_on_row(struct call *c, const struct db_rows *rows)
 {
 	call_reply_row(c, c->route->ok, &rows[0], "version");
@@ -130,7 +113,7 @@ static void version_get(struct call *c)
 {
 	int64_t number;
 
-	if (!version_number(c, &number))
+	if (!call_version(c, "version", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	dataset_version_store_get(u, c->project_id, call_param(c, "dataset"), number);
@@ -170,7 +153,7 @@ static void version_files(struct call *c)
 {
 	int64_t number;
 
-	if (!version_number(c, &number))
+	if (!call_version(c, "version", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	dataset_version_store_get(u, c->project_id, call_param(c, "dataset"), number);
@@ -198,7 +181,7 @@ static void version_file(struct call *c)
 {
 	int64_t number;
 
-	if (!version_number(c, &number))
+	if (!call_version(c, "version", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	dataset_file_store_get(

@@ -7,11 +7,6 @@
 
 enum { SESSION_HOURS = 24, BOOTSTRAP_DAYS = 90, NAME_TAIL = 8 };
 
-static void reply_list(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void add_event(struct call *c, struct db_unit *u, const char *type, struct str subject)
 {
 	event_store_add(
@@ -156,7 +151,7 @@ static void token_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	auth_store_token_list(u, c->who.principal_id, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, reply_list);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void token_revoke_on_row(struct call *c, const struct db_rows *rows)
@@ -362,7 +357,7 @@ static void principal_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	auth_store_principal_list(u, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, reply_list);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void principal_token_on_rows(struct call *c, const struct db_rows *rows)

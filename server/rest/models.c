@@ -1,5 +1,5 @@
 /* The registry: models, versions with their files, aliases. */
-#include "lib/base/num.h"
+#include "server/core/filepath.h"
 #include "server/core/names.h"
 #include "server/rest/download.h"
 #include "server/rest/handlers.h"
@@ -13,17 +13,12 @@ static struct model_key key_of(const struct call *c)
 	return (struct model_key){ c->project_id, call_param(c, "model") };
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void model_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	model_store_list(u, c->project_id, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void model_on_row(struct call *c, const struct db_rows *rows)
@@ -57,18 +52,6 @@ static void model_delete(struct call *c)
 
 /* ---- versions ---- */
 
-/* "latest" or a number; answers 404 and returns false for anything else. */
-static bool number_of(struct call *c, int64_t *ret)
-{
-	struct str text = call_param(c, "number");
-
-	*ret = 0;
-	if (str_is(text, "latest") || num_parse_i64(text, 1, INT64_MAX, ret))
-		return true;
-	call_not_found(c, "version of the model");
-	return false;
-}
-
 /* Lists below a model answer 404 when the model is not there: the first statement looks. */
 static void list_below_on_rows(struct call *c, const struct db_rows *rows)
 {
@@ -96,7 +79,7 @@ static void version_get(struct call *c)
 {
 	int64_t number;
 
-	if (!number_of(c, &number))
+	if (!call_version(c, "version of the model", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	model_version_store_get(u, key_of(c), number);
@@ -115,21 +98,12 @@ static void version_files(struct call *c)
 {
 	int64_t number;
 
-	if (!number_of(c, &number))
+	if (!call_version(c, "version of the model", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	model_version_store_get(u, key_of(c), number);
 	model_file_store_list(u, key_of(c), number, call_page_after(c, ""), call_page_count(c));
 	call_send(c, u, DB_READ, files_on_rows);
-}
-
-static struct str base_name(struct str path)
-{
-	size_t at = path.n;
-
-	while (at > 0 && path.p[at - 1] != '/')
-		at--;
-	return str_slice(path, at, path.n);
 }
 
 static void file_on_row(struct call *c, const struct db_rows *rows)
@@ -140,7 +114,7 @@ static void file_on_row(struct call *c, const struct db_rows *rows)
 	}
 	download_send(c,
 		&(struct download){ .id = download_id(&rows[0], 0),
-			.name = base_name(call_param(c, "path")),
+			.name = filepath_base(call_param(c, "path")),
 			.type = "application/octet-stream" },
 		NULL);
 }
@@ -149,7 +123,7 @@ static void version_file(struct call *c)
 {
 	int64_t number;
 
-	if (!number_of(c, &number))
+	if (!call_version(c, "version of the model", &number))
 		return;
 	struct db_unit *u = call_unit(c);
 	model_file_store_get(u, key_of(c), number, call_param(c, "path"));

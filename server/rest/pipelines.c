@@ -19,17 +19,12 @@ static void pipeline_get(struct call *c)
 	call_send(c, u, DB_READ, pipeline_on_row);
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void pipeline_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	pipeline_store_list(u, c->project_id, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void put_on_done(struct call *c, const struct db_rows *rows)

@@ -46,18 +46,13 @@ static void project_get(struct call *c)
 	project_get_created(c);
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void project_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	project_store_list(u, c->who.principal_id, c->who.admin, c->who.project_id,
 		call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void stale(struct call *c)
@@ -112,7 +107,7 @@ static void member_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	member_store_list(u, c->project_id, call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void member_put_on_row(struct call *c, const struct db_rows *rows)

@@ -56,12 +56,11 @@ static uint64_t body_max(const struct route *r)
 	return r->body == BODY_JSON || r->body == BODY_YAML ? BODY_DEFAULT : 0;
 }
 
-struct rest *rest_new(struct app *app, const struct binding *const *tables)
+struct rest *rest_new(const struct binding *const *tables)
 {
 	struct rest *r = mem_new_of(struct rest);
 	size_t n = 0;
 
-	(void)app;
 	r->routes = mem_new(routes_count + 1, sizeof *r->routes);
 	r->bound = mem_new(routes_count, sizeof *r->bound);
 	for (size_t i = 0; i < routes_count; i++) {

@@ -4,12 +4,11 @@
 #include "lib/http/req.h"
 #include "server/rest/call.h"
 
-struct app;
 struct rest;
 
 /* One table of bindings of each file; ended by a NULL pointer. Operations without a handler are not
  * routed. */
-struct rest *rest_new(struct app *app, const struct binding *const *tables);
+struct rest *rest_new(const struct binding *const *tables);
 void rest_free(struct rest *r);
 /* For lib/http: the routes, and the auth hook that checks the caller's permission. */
 const struct http_route *rest_routes(const struct rest *r);

@@ -206,17 +206,12 @@ static void run_get(struct call *c)
 		run_reply(c);
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void run_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	run_store_list(u, c->project_id, c->query, call_page_after(c, "~"), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void step_list(struct call *c)
@@ -224,7 +219,7 @@ static void step_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	step_store_list(u, call_param(c, "run"), call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void step_on_row(struct call *c, const struct db_rows *rows)
@@ -245,7 +240,7 @@ static void attempt_list(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	attempt_store_list(u, call_param(c, "step"), call_page_after(c, ""), call_page_count(c));
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 /* ---- cancelling and removing ---- */

@@ -21,18 +21,13 @@ static void worker_get(struct call *c)
 	call_send(c, u, DB_READ, worker_on_row);
 }
 
-static void list_on_rows(struct call *c, const struct db_rows *rows)
-{
-	call_reply_list(c, &rows[0]);
-}
-
 static void worker_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	worker_store_list(
 		u, call_page_after(c, ""), call_page_count(c), c->app->conf.worker_lost_after);
-	call_send(c, u, DB_READ, list_on_rows);
+	call_send(c, u, DB_READ, call_reply_list);
 }
 
 static void state_on_row(struct call *c, const struct db_rows *rows)

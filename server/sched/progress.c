@@ -33,11 +33,10 @@ static void look_start(struct look *l);
 static void look_on_read(void *arg, const struct db_rows *rows, const struct err *e);
 static void look_on_written(void *arg, const struct db_rows *rows, const struct err *e);
 
-struct progress *progress_new(struct app *app)
+struct progress *progress_new(void)
 {
 	struct progress *p = mem_new_of(struct progress);
 
-	(void)app;
 	p->looks = map_new();
 	return p;
 }

@@ -963,7 +963,6 @@ void test_stats__types_follow_from_the_values(void **state)
 			   lots = { STATS_IS_INTEGER, 1000, 21, 0 },
 			   prose = { STATS_IS_STRING, 1000, 501, 33 },
 			   code = { STATS_IS_STRING, 1000, 501, 32 };
-	enum stats_type t;
 
 	(void)state;
 	assert_int_equal(stats_type_choose(&few, STATS_FEW_INTEGERS), STATS_CATEGORY);
@@ -972,8 +971,6 @@ void test_stats__types_follow_from_the_values(void **state)
 	assert_int_equal(stats_type_choose(&code, STATS_FEW_INTEGERS), STATS_CATEGORY);
 	assert_false(stats_type_allowed(STATS_IS_STRING, STATS_NUMERIC));
 	assert_true(stats_type_allowed(STATS_IS_REAL, STATS_CATEGORY));
-	assert_true(stats_type_parse(STR("numeric"), &t) && t == STATS_NUMERIC);
-	assert_false(stats_type_parse(STR("number"), &t));
 	assert_int_equal(stats_hour_block(-1), 3);
 	assert_int_equal(stats_weekday(0), 3);
 	assert_int_equal(stats_weekday(-86400 * 4), 6);

@@ -179,11 +179,6 @@ struct str ship_log_tail(const struct ship_log *l)
 	return (struct str){ l->tail + l->tail_n - n, n };
 }
 
-uint64_t ship_log_stored(const struct ship_log *l)
-{
-	return l->known ? l->stored : 0;
-}
-
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void tell(void *arg)

@@ -36,7 +36,6 @@ void ship_log_wake(struct ship_log *l);
 void ship_log_end(struct ship_log *l, int64_t dropped);
 /* The last SHIP_TAIL_MAX bytes of output that were read, masked. */
 struct str ship_log_tail(const struct ship_log *l);
-uint64_t ship_log_stored(const struct ship_log *l); /* bytes that the server has */
 /* Stops; done is not called any more. NULL is fine. */
 void ship_log_free(struct ship_log *l);
 
