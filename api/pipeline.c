@@ -118,12 +118,25 @@ static const struct field timeouts_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS backoff
+static const struct field backoff_fields[] = {
+	{ "first", FIELD_SPAN, 0, AT(first), .min = 0, .max = CLOCK_DAY, .fallback = "10s",
+		.doc = "Longest wait before the second attempt; 0s: none before any" },
+	{ "factor", FIELD_REAL, 0, AT(factor), .rmin = 1, .rmax = 100, .fallback = "2",
+		.doc = "How much longer it is before each further one" },
+	{ "max", FIELD_SPAN, 0, AT(max), .min = 0, .max = 30 * CLOCK_DAY, .fallback = "10m",
+		.doc = "No wait is longer" },
+	{ 0 },
+};
+#undef THIS
 #define THIS retries
 static const struct field retries_fields[] = {
 	{ "user", FIELD_INT, 0, AT(user), .min = 0, .max = 100, .fallback = "0",
 		.doc = "Further attempts after the command failed" },
 	{ "infra", FIELD_INT, 0, AT(infra), .min = 0, .max = 100, .fallback = "5",
 		.doc = "Further attempts after a fault of ours or of the worker" },
+	{ "backoff", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(backoff), .sub = backoff_fields,
+		.doc = "Wait before another attempt: random, up to a limit that grows" },
 	{ 0 },
 };
 #undef THIS

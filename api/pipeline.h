@@ -92,8 +92,14 @@ struct timeouts {
 	struct field_span queue, start, run;
 };
 
+struct backoff {
+	struct field_span first, max;
+	double factor;
+};
+
 struct retries {
 	int64_t user, infra;
+	struct backoff backoff;
 };
 
 enum lost_policy { LOST_KEEP, LOST_STOP };

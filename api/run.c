@@ -40,6 +40,12 @@ enum reason_blame reason_blame(enum reason r)
 	return reasons[r].blame;
 }
 
+bool reason_is_host(enum reason r)
+{
+	return r == REASON_RUNTIME_FAILED || r == REASON_START_TIMEOUT || r == REASON_DISK_FULL ||
+	       r == REASON_GPU_FAULT || r == REASON_WORKER_LOST;
+}
+
 #define AT(member)  offsetof(struct THIS, member)
 #define HAS(member) FIELD_HAS(struct THIS, member)
 #define R           FIELD_READONLY
@@ -146,6 +152,9 @@ const struct field step_fields[] = {
 	{ "started_at", FIELD_TIME, R | N, AT(started_at),
 		.doc = "When its first attempt started" },
 	{ "ended_at", FIELD_TIME, R | N, AT(ended_at), .doc = "When it ended" },
+	{ "checkpoint_attempt", FIELD_INT, R, AT(checkpoint_attempt),
+		.doc = "Number of the attempt that brought a checkpoint last; 0: none has" },
+	{ "checkpoint_at", FIELD_TIME, R | N, AT(checkpoint_at), .doc = "When that was" },
 	{ 0 },
 };
 #undef THIS

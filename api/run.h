@@ -83,6 +83,8 @@ enum reason {
 extern const char *const reason_names[];
 const char *reason_sentence(enum reason r);
 enum reason_blame reason_blame(enum reason r);
+/* Faults of the host itself, as against those of what it was asked to fetch. */
+bool reason_is_host(enum reason r);
 
 struct run {
 	struct str id, pipeline;
@@ -140,6 +142,7 @@ struct step {
 	struct str attempt_id; /* the newest */
 	struct blocked blocked;
 	bool has_blocked;
+	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
 };
 extern const struct field step_fields[];
 

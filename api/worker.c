@@ -44,6 +44,11 @@ const struct field worker_fields[] = {
 	{ "devices", FIELD_RAW, R, AT(devices), .doc = "GPUs" },
 	{ "warnings", FIELD_RAW, R, AT(warnings), .doc = "What its self-check found" },
 	{ "running", FIELD_INT, R, AT(running), .doc = "Attempts that it holds" },
+	{ "faults", FIELD_INT, R, AT(faults),
+		.doc = "Attempts in a row that failed by its fault; with 3 or more it is taken "
+		       "last for half an hour" },
+	{ "fault_at", FIELD_TIME, R | FIELD_NULLABLE, AT(fault_at),
+		.doc = "When the last of them did" },
 	{ "seen_at", FIELD_TIME, R | FIELD_NULLABLE, AT(seen_at),
 		.doc = "When it was last heard of" },
 	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was enrolled" },
@@ -117,6 +122,8 @@ const struct field sync_request_fields[] = {
 		.doc = "What it holds" },
 	{ "warnings", FIELD_LIST, 0, AT(warnings), .item = FIELD_STR, .item_max = 400, .max = 32,
 		.doc = "What its self-check found" },
+	{ "checkpoints", FIELD_LIST, E, AT(checkpoints), .item = FIELD_STR, .item_max = 40,
+		.max = CHECKPOINTS_MAX, .doc = "Steps whose checkpoints it keeps" },
 	{ "wait", FIELD_BOOL, 0, AT(wait),
 		.doc = "Hold the request while there is nothing to say" },
 	{ 0 },
@@ -165,6 +172,12 @@ const struct field assignment_fields[] = {
 		.doc = "Outputs of needed steps" },
 	{ "outputs", FIELD_LIST, E, AT(outputs), ITEMS(assigned_output), .max = 64,
 		.doc = "What is kept" },
+	{ "checkpoint", FIELD_LIST, E, AT(checkpoint), ITEMS(file), .max = FILES_MAX,
+		.doc = "What an earlier attempt left to go on from" },
+	{ "checkpoint_attempt", FIELD_INT, E, AT(checkpoint_attempt), .min = 0, .max = INT64_MAX,
+		.doc = "Which attempt that was, by number; 0: none" },
+	{ "user_retries", FIELD_INT, E, AT(user_retries),
+		.doc = "Failures of the command that will be followed by another attempt" },
 	{ "cpus", FIELD_REAL, Q, AT(cpus), .doc = "CPU cores" },
 	{ "memory", FIELD_INT, Q, AT(memory), .doc = "Bytes of memory" },
 	{ "shm", FIELD_INT, E, AT(shm), .doc = "Bytes of /dev/shm" },
@@ -200,6 +213,8 @@ const struct field sync_reply_fields[] = {
 		.doc = "To be stopped" },
 	{ "forget", FIELD_LIST, E, AT(forget), .item = FIELD_STR, .item_max = 40, .max = 4096,
 		.doc = "Ended and stored" },
+	{ "discard", FIELD_LIST, E, AT(discard), .item = FIELD_STR, .item_max = 40,
+		.max = CHECKPOINTS_MAX, .doc = "Steps that need no checkpoint any more" },
 	{ "drain", FIELD_BOOL, E, AT(drain), .doc = "Nothing more will be assigned" },
 	{ 0 },
 };
@@ -247,6 +262,14 @@ const struct field outputs_put_fields[] = {
 	{ EPOCH },
 	{ "outputs", FIELD_LIST, Q, AT(outputs), ITEMS(output_files), .max = 64,
 		.doc = "All outputs of the attempt" },
+	{ 0 },
+};
+#undef THIS
+#define THIS checkpoint_put
+const struct field checkpoint_put_fields[] = {
+	{ EPOCH },
+	{ "files", FIELD_LIST, Q, AT(files), ITEMS(file), .max = FILES_MAX,
+		.doc = "All files of the checkpoint, uploaded before" },
 	{ 0 },
 };
 #undef THIS

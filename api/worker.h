@@ -10,6 +10,8 @@
 #include "api/page.h"
 #include "lib/json/field.h"
 
+enum { CHECKPOINTS_MAX = 1024 }; /* steps of which one worker keeps some */
+
 enum worker_state { WORKER_ACTIVE, WORKER_DRAINING, WORKER_DISABLED, WORKER_STATE_COUNT };
 extern const char *const worker_state_names[];
 
@@ -32,6 +34,7 @@ struct worker {
 	struct str devices; /* JSON list of devices */
 	struct str warnings; /* JSON list of sentences */
 	int64_t running; /* attempts that it holds */
+	int64_t faults, fault_at; /* attempts in a row that failed by its fault; the last one */
 	int64_t seen_at, created_at, version;
 	bool online;
 };
@@ -74,6 +77,7 @@ struct sync_request {
 	struct list devices; /* struct device */
 	struct list attempts; /* struct sync_attempt */
 	struct list warnings; /* struct str */
+	struct list checkpoints; /* struct str: steps whose checkpoints it keeps */
 	bool wait; /* hold the request while there is nothing to say */
 };
 extern const struct field sync_request_fields[];
@@ -98,6 +102,9 @@ struct assignment {
 	struct str repository, commit;
 	struct list datasets, models, inputs; /* struct staged */
 	struct list outputs; /* struct assigned_output */
+	struct list checkpoint; /* struct file: what the attempt of that number left behind */
+	int64_t checkpoint_attempt; /* 0: there is none */
+	int64_t user_retries; /* how many more failures of the command are followed by an attempt */
 	double cpus;
 	int64_t memory, shm;
 	struct list devices; /* struct str, UUIDs */
@@ -116,6 +123,7 @@ struct sync_reply {
 	struct list assign; /* struct assignment: those that the worker does not have yet */
 	struct list cancel; /* struct sync_cancel: to be stopped */
 	struct list forget; /* struct str: ended and stored, may be removed */
+	struct list discard; /* struct str: steps that need no checkpoint any more */
 	bool drain;
 };
 extern const struct field sync_reply_fields[];
@@ -153,5 +161,11 @@ struct outputs_put {
 	struct list outputs; /* struct output_files */
 };
 extern const struct field outputs_put_fields[];
+/* All that stands in $TIDEMILL_CHECKPOINT_DIR, by paths relative to it. */
+struct checkpoint_put {
+	int64_t epoch;
+	struct list files; /* struct file */
+};
+extern const struct field checkpoint_put_fields[];
 
 #endif

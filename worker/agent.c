@@ -3,12 +3,16 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/fetch/fetch.h"
+#include "lib/loop/work.h"
 #include "worker/cache.h"
+#include "worker/checkpoint.h"
 #include "worker/gpus.h"
 #include "worker/job.h"
 #include "worker/runtime/control.h"
 #include "worker/ship/watch.h"
 #include "worker/sync.h"
+
+#include <limits.h>
 
 enum { WARNINGS_MAX = 16, WARNING_BYTES = 400, RENEW_PART = 4 };
 enum { EVIDENCE_BUDGET = 3 << 20, ENTRY_BYTES = 1024, DISK_WARN_GIB = 1 };
@@ -51,6 +55,77 @@ void agent_job_gone(struct agent *g, struct job *j)
 	agent_changed(g);
 	if (g->n_jobs == 0)
 		mem_trim();
+}
+
+static size_t find_kept(const struct agent *g, struct str step)
+{
+	size_t i = 0;
+
+	while (i < g->n_kept && !str_is(step, g->kept[i]))
+		i++;
+	return i;
+}
+
+void agent_kept(struct agent *g, struct str step, bool here)
+{
+	size_t i = find_kept(g, step);
+
+	if (here && i == g->n_kept && g->n_kept < CHECKPOINTS_MAX)
+		(void)str_print(g->kept[g->n_kept++], ID_MAX, "%.*s", STR_ARG(step));
+	else if (!here && i < g->n_kept)
+		memmove(g->kept[i], g->kept[--g->n_kept], ID_MAX);
+	else
+		return;
+	agent_changed(g);
+}
+
+/* An attempt that is here has moved it to its own folder, or will keep another. */
+static bool in_use(const struct agent *g, struct str step)
+{
+	for (const struct job *j = g->jobs; j != NULL; j = j->next)
+		if (str_eq(j->task.step, step) && j->rec.phase < JOB_ENDED)
+			return true;
+	return false;
+}
+
+struct discard {
+	struct agent *agent;
+	char kept[PATH_MAX], step[ID_MAX];
+	struct err err;
+	bool failed;
+};
+
+static void run_discard(void *arg)
+{
+	struct discard *d = arg;
+
+	d->failed = checkpoint_discard(d->kept, d->step, &d->err) < 0;
+}
+
+static void on_discarded(void *arg)
+{
+	struct discard *d = arg;
+
+	if (d->failed)
+		log_warn("checkpoint not removed", LOG_S("step", d->step), LOG_E(&d->err));
+	else if (!in_use(d->agent, str_c(d->step)))
+		agent_kept(d->agent, str_c(d->step), false);
+	mem_free(d);
+}
+
+static void discard(struct agent *g, struct str step)
+{
+	struct discard *d;
+	struct err e;
+
+	if (find_kept(g, step) == g->n_kept || in_use(g, step))
+		return;
+	d = mem_new_of(struct discard);
+	d->agent = g;
+	(void)str_print(d->kept, sizeof d->kept, "%s/checkpoints", g->conf.work_dir.p);
+	(void)str_print(d->step, sizeof d->step, "%.*s", STR_ARG(step));
+	if (work_submit(g->loop, run_discard, on_discarded, d, &e) < 0)
+		mem_free(d); /* we are told again */
 }
 
 struct runtime *agent_runtime_find(const struct agent *g, struct str name)
@@ -163,6 +238,8 @@ bool agent_apply(struct agent *g, const struct sync_reply *r)
 	for (size_t i = 0; i < r->assign.n; i++)
 		if (take(g, list_at(&r->assign, struct assignment, i)))
 			news = true;
+	for (size_t i = 0; i < r->discard.n; i++)
+		discard(g, *list_at(&r->discard, struct str, i));
 	if (g->draining != r->drain)
 		log_info(r->drain ? "draining: nothing more will be assigned" : "taking work");
 	g->draining = r->drain;
@@ -297,7 +374,11 @@ void agent_report(struct agent *g, struct arena *a, struct sync_request *out)
 {
 	int64_t disk_free = host_disk_free(g->conf.work_dir.p);
 
+	struct str *kept = arena_array_of(a, struct str, g->n_kept + 1);
+	for (size_t i = 0; i < g->n_kept; i++)
+		kept[i] = arena_str(a, str_c(g->kept[i]));
 	*out = (struct sync_request){
+		.checkpoints = { kept, g->n_kept },
 		.boot_id = str_c(g->host.boot_id),
 		.release = STR(TIDEMILL_VERSION),
 		.runtimes = report_runtimes(g, a),

@@ -52,6 +52,8 @@ struct agent {
 	char recent[AGENT_RECENT][ID_MAX]; /* attempts that were forgotten last */
 	size_t n_recent;
 	struct refused refused[AGENT_REFUSED];
+	char (*kept)[ID_MAX]; /* steps whose checkpoints are here; CHECKPOINTS_MAX */
+	size_t n_kept;
 	struct loop_timer probe, ready;
 	int lock; /* of work-dir: one worker each */
 };
@@ -76,6 +78,8 @@ void agent_changed(struct agent *g);
 /* A job has let go of its devices: others may go on. */
 void agent_devices_free(struct agent *g);
 void agent_job_gone(struct agent *g, struct job *j); /* unlinks it; it frees itself */
+/* A checkpoint of the step is kept, or is taken by a new attempt. */
+void agent_kept(struct agent *g, struct str step, bool here);
 /* NULL when the runtime is not offered (now). */
 struct runtime *agent_runtime_find(const struct agent *g, struct str name);
 

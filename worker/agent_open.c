@@ -126,7 +126,8 @@ static int open_folders(struct agent *g, struct err *e)
 	if (fs_mkdirs(g->conf.work_dir.p, 0711, e) < 0 || take_lock(g, e) < 0)
 		return -1;
 	if (make_dir(g, "attempts", 0711, e) < 0 || make_dir(g, "cache", 0700, e) < 0 ||
-		make_dir(g, "git", 0700, e) < 0 || make_dir(g, "bin", 0755, e) < 0)
+		make_dir(g, "checkpoints", 0700, e) < 0 || make_dir(g, "git", 0700, e) < 0 ||
+		make_dir(g, "bin", 0755, e) < 0)
 		return -1;
 	if (g->conf.secrets_dir.n != 0 && fs_mkdirs(g->conf.secrets_dir.p, 0711, e) < 0)
 		return -1;
@@ -284,6 +285,21 @@ static int adopt_all(struct agent *g, struct err *e)
 	return 0;
 }
 
+static int find_kept(struct agent *g, struct err *e)
+{
+	char path[PATH_MAX];
+	DIR *d = opendir(path_in(g, "checkpoints", path));
+
+	if (d == NULL)
+		return err_errno(e, "list", path);
+	g->kept = mem_new(CHECKPOINTS_MAX, sizeof *g->kept);
+	for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+		if (entry->d_name[0] != '.' && strlen(entry->d_name) < ID_MAX)
+			agent_kept(g, str_c(entry->d_name), true);
+	(void)closedir(d);
+	return 0;
+}
+
 static void on_gpus(void *arg)
 {
 	agent_changed(arg);
@@ -344,7 +360,7 @@ int agent_open(struct agent *g, struct err *e)
 	g->watch = watch_new(g->loop);
 	g->gpus = gpus_new(
 		g->loop, g->conf.nvml_library.n != 0 ? g->conf.nvml_library.p : NULL, on_gpus, g);
-	if (agent_open_runtimes(g, e) < 0 || adopt_all(g, e) < 0)
+	if (agent_open_runtimes(g, e) < 0 || adopt_all(g, e) < 0 || find_kept(g, e) < 0)
 		return -1;
 	on_probe(g);
 	loop_timer_set(&g->ready, 0);
@@ -389,6 +405,7 @@ void agent_close(struct agent *g)
 	gpus_free(g->gpus);
 	watch_free(g->watch);
 	cache_free(g->cache);
+	mem_free(g->kept);
 	if (g->lock > 0)
 		(void)close(g->lock);
 }

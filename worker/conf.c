@@ -1,5 +1,6 @@
 #include "worker/conf.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/ip.h"
 #include "lib/base/num.h"
 
@@ -50,6 +51,10 @@ const struct conf_row worker_conf_rows[] = {
 		.doc = "Pipelines may name repositories by http://" },
 	{ "cache-max", CONF_SIZE, AT(cache_max), "50GiB", .min = 0, .max = INT64_MAX,
 		.doc = "Bytes of staged data that are kept for later attempts" },
+	{ "checkpoint-every", CONF_SPAN, AT(checkpoint_every), "1m", .min = 0, .max = CLOCK_DAY,
+		.doc = "How often what a running step has put into TIDEMILL_CHECKPOINT_DIR is "
+		       "brought to the server, when it has changed; 0s: only when the attempt "
+		       "ends" },
 	{ "cpus", CONF_TEXT, AT(cpus_text),
 		.doc = "CPU cores to offer; default: all that this process may use" },
 	{ "memory", CONF_SIZE, AT(memory), .min = 0, .max = INT64_MAX,

@@ -10,7 +10,7 @@ struct worker_conf {
 	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,
 		log_level, nvml_library;
 	bool docker_host_gateway, allow_local_git, allow_http_git, insecure_http;
-	int64_t cache_max, memory;
+	int64_t cache_max, memory, checkpoint_every;
 	double cpus; /* 0: what the host has */
 };
 

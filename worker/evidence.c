@@ -65,6 +65,10 @@ static void put_all(struct buf *b, const struct evidence *v, size_t lines, struc
 		jsn_key(&w, "image_id");
 		jsn_str(&w, v->image_id);
 	}
+	if (v->resumed) {
+		jsn_key(&w, "resumed");
+		jsn_bool(&w, true);
+	}
 	if (lines != 0 && v->log_tail.n != 0)
 		put_lines(&w, v->log_tail, lines, a);
 	jsn_obj_end(&w);

@@ -10,6 +10,7 @@ struct evidence {
 	const struct runtime_status *status;
 	struct str image_id;
 	struct str log_tail; /* any bytes */
+	bool resumed; /* it began with the checkpoint of an earlier attempt */
 };
 
 /* At most EVIDENCE_MAX bytes, in the arena; as many of the last EVIDENCE_LINES as fit. */

@@ -39,6 +39,7 @@ static int set_paths(struct job *j, struct err *e)
 		c->secrets_dir.n != 0
 			? arena_printf(j->a, "%s/%s", c->secrets_dir.p, j->task.attempt.p).p
 			: arena_printf(j->a, "%s/secrets", j->dir).p;
+	job_checkpoint_paths(j);
 	return 0;
 }
 
@@ -52,6 +53,7 @@ static struct job *job_make(struct agent *g)
 	loop_timer_init(&j->limit, g->loop, on_limit, j);
 	loop_timer_init(&j->again, g->loop, on_again, j);
 	job_timers_init(j);
+	job_checkpoint_init(j);
 	return j;
 }
 
@@ -62,6 +64,7 @@ void job_free(struct job *j)
 	loop_timer_cancel(&j->again);
 	loop_timer_cancel(&j->look);
 	loop_timer_cancel(&j->force);
+	loop_timer_cancel(&j->checkpoint.look);
 	watch_remove(j->watch);
 	ship_log_free(j->log);
 	if (j->text.p != NULL)
@@ -177,6 +180,7 @@ void job_close(struct job *j)
 		workspace_cancel(j->workspace);
 	if (j->outputs != NULL)
 		ship_outputs_cancel(j->outputs);
+	job_checkpoint_cancel(j);
 	ship_log_free(j->log);
 	j->log = NULL;
 }
@@ -368,6 +372,7 @@ static void on_limit(void *arg)
 
 static void stop_while_finishing(struct job *j)
 {
+	job_checkpoint_cancel(j);
 	if (j->outputs != NULL)
 		ship_outputs_cancel(j->outputs);
 	else if (j->rec.stop == REASON_SUPERSEDED)

@@ -1,8 +1,8 @@
 /*
  * One attempt on this worker, from its assignment until the server says forget. Its states are
  * those of record.h; each step of the way is one file: job.c (making, saving, reporting, stopping),
- * job_start.c (preparing and starting), job_run.c (watching the command), job_finish.c (log,
- * outputs, result, removal).
+ * job_start.c (preparing and starting), job_run.c (watching the command), job_checkpoint.c (what a
+ * later attempt goes on from), job_finish.c (log, outputs, result, removal).
  */
 #ifndef WORKER_JOB_H
 #define WORKER_JOB_H
@@ -10,6 +10,7 @@
 #include "lib/fetch/retry.h"
 #include "lib/loop/timer.h"
 #include "worker/agent.h"
+#include "worker/checkpoint.h"
 #include "worker/record.h"
 
 struct ship_log;
@@ -18,6 +19,19 @@ struct watch_dir;
 struct workspace;
 
 typedef void job_next_fn(struct job *j);
+
+/* What the command leaves for a later attempt: see job_checkpoint.c. */
+struct job_checkpoint {
+	const char *root, *dir; /* the folder of outputs; of the checkpoint, below it */
+	struct loop_timer look;
+	struct checkpoint_state seen, shipped;
+	struct ship_outputs *ship;
+	struct list folder; /* the one output that it is */
+	struct err err;
+	bool looking, kept;
+	bool looked; /* for the last time */
+	job_next_fn *next; /* the attempt is over: what follows */
+};
 
 struct job {
 	struct agent *agent;
@@ -43,6 +57,7 @@ struct job {
 	struct workspace *workspace;
 	struct ship_log *log;
 	struct ship_outputs *outputs;
+	struct job_checkpoint checkpoint;
 	struct watch_dir *watch;
 	struct loop_timer limit, look, force, again;
 	job_next_fn *retry; /* what `again` starts */
@@ -78,6 +93,13 @@ void job_ask_to_end(struct job *j);
 /* The command is over, or there was none. */
 void job_finish(struct job *j, enum attempt_state result, enum reason why, const char *message);
 void job_log_open(struct job *j);
+/* While the command runs, its checkpoint is brought to the server when it has changed. */
+void job_checkpoint_watch(struct job *j);
+/* The attempt is over: brings it for the last time when another may follow, keeps it here. */
+void job_checkpoint_end(struct job *j, job_next_fn *next);
+void job_checkpoint_cancel(struct job *j); /* what is on its way */
+void job_checkpoint_init(struct job *j);
+void job_checkpoint_paths(struct job *j); /* once those of the job are set */
 void job_remove(struct job *j);
 void job_log_abandon(struct job *j);
 void job_timers_init(struct job *j);

@@ -15,7 +15,8 @@
 
 enum { REMOVE_TRIES = 6 };
 
-/* Save → remove the container → agree on the log → outputs → save; then wait for `forget`. */
+/* Save → remove the container → agree on the log → outputs → checkpoint → save; then wait for
+ * `forget`. */
 static void finish_container(struct job *j);
 static void finish_on_container(void *arg, const struct err *e);
 static void finish_log(struct job *j);
@@ -23,6 +24,7 @@ static void finish_on_log(void *arg, const struct err *e);
 static void finish_outputs(struct job *j);
 static void finish_on_outputs(void *arg, enum reason reason, const char *message);
 static void finish_end(struct job *j);
+static void finish_last(struct job *j);
 static void finish_on_saved(struct job *j);
 /* Forgotten: remove what the runtime has → the folder → the job. */
 static void remove_on_runtime(void *arg, const struct err *e);
@@ -206,10 +208,15 @@ static void finish_on_outputs(void *arg, enum reason reason, const char *message
 
 static void finish_end(struct job *j)
 {
+	job_checkpoint_end(j, finish_last);
+}
+
+static void finish_last(struct job *j)
+{
 	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
 
-	j->rec.evidence =
-		evidence_make(&(struct evidence){ &j->status, j->rec.image_id, tail }, j->a);
+	j->rec.evidence = evidence_make(
+		&(struct evidence){ &j->status, j->rec.image_id, tail, j->rec.resumed }, j->a);
 	ship_log_free(j->log);
 	j->log = NULL;
 	job_enter(j, JOB_ENDED, finish_on_saved);

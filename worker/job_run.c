@@ -63,6 +63,7 @@ void job_watch(struct job *j)
 {
 	j->watch = watch_add(j->agent->watch, j->ctl, on_file, j);
 	job_log_open(j);
+	job_checkpoint_watch(j);
 	if (j->rec.started_at != 0)
 		set_time_limit(j);
 	if (j->rec.stop != REASON_NONE)

@@ -15,6 +15,16 @@ static void job_on_started(void *arg, const struct runtime_started *s, const str
 
 /* ---- admission ------------------------------------------------------------------------------ */
 
+/* An earlier attempt of the step that is not over here yet still has its checkpoint. */
+static bool step_free(const struct job *j)
+{
+	for (const struct job *o = j->agent->jobs; o != NULL; o = o->next)
+		if (o != j && str_eq(o->task.step, j->task.step) && o->task.epoch < j->task.epoch &&
+			o->rec.phase < JOB_ENDED)
+			return false;
+	return true;
+}
+
 static bool devices_free(const struct job *j)
 {
 	for (size_t i = 0; i < j->task.devices.n; i++)
@@ -73,7 +83,7 @@ void job_admit(struct job *j)
 		job_stopped_early(j);
 		return;
 	}
-	if (!devices_free(j))
+	if (!devices_free(j) || !step_free(j))
 		return; /* agent_devices_free calls again */
 	if (!devices_well(j))
 		return;
@@ -102,6 +112,8 @@ void job_prepare(struct job *j)
 		.conf = &j->agent->conf,
 		.task = &j->task,
 		.dir = j->dir,
+		.kept = arena_printf(j->a, "%s/checkpoints", j->agent->conf.work_dir.p).p,
+		.ret_resumed = &j->rec.resumed,
 		.done = job_on_workspace,
 		.arg = j };
 
@@ -129,8 +141,10 @@ static void job_on_workspace(void *arg, enum reason reason, const char *message)
 	else if (reason != REASON_NONE)
 		job_finish(j, reason == REASON_SUPERSEDED ? ATTEMPT_CANCELLED : ATTEMPT_FAILED,
 			reason, message);
-	else
+	else {
+		agent_kept(j->agent, j->task.step, false);
 		job_enter(j, JOB_STARTING, job_on_prepared);
+	}
 }
 
 /* Nothing runs yet: without a record of it nothing may. */

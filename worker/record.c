@@ -28,6 +28,7 @@ static const struct field record_fields[] = {
 	{ "ended_at", FIELD_TIME, E, AT(ended_at), .doc = "When it ended" },
 	{ "exit_code", FIELD_INT, E, AT(exit_code), HAS(has_exit_code), .doc = "Of the command" },
 	{ "signal", FIELD_INT, E, AT(signal), HAS(has_signal), .doc = "That ended it" },
+	{ "resumed", FIELD_BOOL, 0, AT(resumed), .doc = "It began with a checkpoint" },
 	{ "unstarted", FIELD_BOOL, 0, AT(unstarted), .doc = "There was no command" },
 	{ 0 },
 };

@@ -30,6 +30,7 @@ struct record {
 	int64_t received_at, started_at, ended_at;
 	int64_t exit_code, signal;
 	bool has_exit_code, has_signal;
+	bool resumed; /* it began with what an earlier attempt had left */
 	bool unstarted; /* FINISHING, and there was no command */
 };
 

@@ -3,6 +3,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/crypto/hash.h"
+#include "worker/checkpoint.h"
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -21,13 +22,33 @@ static int make_folder(const char *dir, const char *name, struct err *e)
 		       : 0;
 }
 
+/* What an earlier try has found of a checkpoint is all that can be in there: no command has run. */
+static int prepare_out(struct stage *s, struct err *e)
+{
+	struct checkpoint_state there;
+	char out[PATH_MAX], dir[PATH_MAX];
+
+	if (!str_print(out, sizeof out, "%s/out", s->dir) ||
+		!str_print(dir, sizeof dir, "%s/" CHECKPOINT_DIR, out))
+		return err_set(e, ERR_INVALID, "the path of the attempt is too long");
+	if (checkpoint_look(dir, &there, e) < 0)
+		return -1;
+	if (there.files == 0 && (make_folder(s->dir, "out", e) < 0 ||
+					make_folder(s->dir, "out/" CHECKPOINT_DIR, e) < 0))
+		return -1;
+	if (checkpoint_take(
+		    s->kept, s->task->step.p, s->task->checkpoint_attempt, out, &s->resumed, e) < 0)
+		return -1;
+	s->from_server = !s->resumed && s->task->checkpoint.n != 0;
+	return s->from_server ? make_folder(s->dir, "out/" CHECKPOINT_PART, e) : 0;
+}
+
 void stage_prepare(struct stage *s)
 {
 	char code[PATH_MAX];
 
 	s->err.code = ERR_OK;
-	if (make_folder(s->dir, "in", &s->err) < 0 || make_folder(s->dir, "out", &s->err) < 0 ||
-		make_folder(s->dir, "out/.checkpoint", &s->err) < 0)
+	if (make_folder(s->dir, "in", &s->err) < 0 || prepare_out(s, &s->err) < 0)
 		return;
 	if (s->task->repository.n == 0)
 		(void)!make_folder(s->dir, "code", &s->err);
@@ -65,26 +86,24 @@ static int make_parents(char *path, size_t base, struct err *e)
 	return 0;
 }
 
-static int place(
-	struct stage *s, const char *kind, struct str name, const struct file *f, struct err *e)
+/* To DIR/FOLDER/the file's path. `own`: the step may change it. */
+static int place(struct stage *s, const char *folder, const struct file *f, bool own, struct err *e)
 {
 	unsigned char digest[HASH_SIZE];
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (!path_is_plain(f->path) || !path_is_plain(name) ||
-		memchr(name.p, '/', name.n) != NULL || !hash_parse_hex(f->digest, digest))
+	if (!path_is_plain(f->path) || !hash_parse_hex(f->digest, digest))
 		return err_set(e, ERR_INVALID,
-			"%s %.63s has a file whose path or digest cannot be used", kind, name.p);
-	if (!str_print(path, sizeof path, "%s/in/%s/%s/%s", s->dir, kind, name.p, f->path.p))
-		return err_set(
-			e, ERR_INVALID, "the path of a file of %s %.63s is too long", kind, name.p);
+			"%.100s has a file whose path or digest cannot be used", folder);
+	if (!str_print(path, sizeof path, "%s/%s/%s", s->dir, folder, f->path.p))
+		return err_set(e, ERR_INVALID, "the path of a file of %.100s is too long", folder);
 	if (lstat(path, &st) == 0)
 		return 0; /* in an earlier round */
 	if (make_parents(path, strlen(s->dir) + 1, e) < 0)
 		return -1;
-	if (cache_place(s->cache, f->digest, path, s->link, e) == 0)
-		return 0;
+	if (cache_place(s->cache, f->digest, path, s->link && !own, e) == 0)
+		return own && chmod(path, 0644) < 0 ? err_errno(e, "open file", path) : 0;
 	if (e->code != ERR_NOT_FOUND)
 		return -1;
 	s->missing = mem_resize(s->missing, s->n_missing + 1, sizeof *s->missing);
@@ -94,13 +113,37 @@ static int place(
 
 static int place_all(struct stage *s, const char *kind, const struct list *all, struct err *e)
 {
+	char folder[PATH_MAX];
+
 	for (size_t i = 0; i < all->n; i++) {
 		const struct staged *item = list_at(all, struct staged, i);
+		if (!path_is_plain(item->name) || memchr(item->name.p, '/', item->name.n) != NULL ||
+			!str_print(folder, sizeof folder, "in/%s/%s", kind, item->name.p))
+			return err_set(e, ERR_INVALID, "%s have a name that cannot be used", kind);
 		for (size_t k = 0; k < item->files.n && !atomic_load(&s->stop); k++)
-			if (place(s, kind, item->name, list_at(&item->files, struct file, k), e) <
-				0)
+			if (place(s, folder, list_at(&item->files, struct file, k), false, e) < 0)
 				return -1;
 	}
+	return 0;
+}
+
+/* Copies, since the step will write to them. It is the checkpoint when all is there. */
+static int place_checkpoint(struct stage *s, struct err *e)
+{
+	const struct list *all = &s->task->checkpoint;
+	char out[PATH_MAX];
+	size_t before = s->n_missing;
+
+	for (size_t i = 0; s->from_server && i < all->n && !atomic_load(&s->stop); i++)
+		if (place(s, "out/" CHECKPOINT_PART, list_at(all, struct file, i), true, e) < 0)
+			return -1;
+	if (!s->from_server || s->n_missing != before || atomic_load(&s->stop) ||
+		!str_print(out, sizeof out, "%s/out", s->dir))
+		return 0;
+	if (checkpoint_settle(out, e) < 0)
+		return -1;
+	s->from_server = false;
+	s->resumed = true;
 	return 0;
 }
 
@@ -110,6 +153,7 @@ void stage_run(struct stage *s)
 	s->err.code = ERR_OK;
 	if (place_all(s, "datasets", &s->task->datasets, &s->err) == 0 &&
 		place_all(s, "models", &s->task->models, &s->err) == 0 &&
-		place_all(s, "inputs", &s->task->inputs, &s->err) == 0)
+		place_all(s, "inputs", &s->task->inputs, &s->err) == 0 &&
+		place_checkpoint(s, &s->err) == 0)
 		s->err.code = ERR_OK;
 }

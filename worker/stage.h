@@ -11,7 +11,10 @@ struct stage {
 	const struct cache *cache;
 	const struct assignment *task;
 	const char *dir; /* the attempt's folder */
+	const char *kept; /* folder of the checkpoints that wait for their steps' next attempts */
 	bool link;
+	bool from_server; /* the checkpoint is not here: it is staged */
+	bool resumed; /* there is a checkpoint to go on from */
 	atomic_bool stop;
 	const struct file **missing; /* what the cache lacks; mem_free */
 	size_t n_missing;

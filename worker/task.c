@@ -1,6 +1,7 @@
 #include "worker/task.h"
 
 #include "lib/crypto/hash.h"
+#include "worker/checkpoint.h"
 
 enum { OWN_VARIABLES = 32 };
 
@@ -96,7 +97,7 @@ static void put_own(struct env *env, const struct task_spec_args *in, const stru
 	put_str(env, "TIDEMILL_PROJECT", t->project);
 	put_str(env, "TIDEMILL_PIPELINE", t->pipeline);
 	put(env, "TIDEMILL_OUTPUT", out);
-	put(env, "TIDEMILL_CHECKPOINT_DIR", arena_printf(env->a, "%s/.checkpoint", out).p);
+	put(env, "TIDEMILL_CHECKPOINT_DIR", arena_printf(env->a, "%s/" CHECKPOINT_DIR, out).p);
 	put(env, "TIDEMILL_API_URL", url);
 	put(env, "TRACEPARENT", trace_parent(env->a, t));
 	put(env, "MLFLOW_TRACKING_URI", url);

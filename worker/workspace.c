@@ -74,6 +74,7 @@ struct workspace *workspace_start(const struct workspace_args *a)
 	w->stage.cache = a->cache;
 	w->stage.task = a->task;
 	w->stage.dir = a->dir;
+	w->stage.kept = a->kept;
 	/* Whoever owns a file can change it: only root may hand out the cache's own. */
 	w->stage.link = geteuid() == 0;
 	cache_hold(a->cache);
@@ -103,6 +104,7 @@ static void workspace_end(struct workspace *w, enum reason reason, const char *m
 	void *arg = w->in.arg;
 	char text[sizeof w->failed.msg];
 
+	*w->in.ret_resumed = w->stage.resumed;
 	(void)str_print(text, sizeof text, "%s", message);
 	loop_timer_cancel(&w->again);
 	cache_release(w->in.cache);

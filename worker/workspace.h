@@ -4,7 +4,7 @@
  *
  *     code/  the checkout; given to the step's user by the runtime
  *     in/datasets/NAME/…, in/models/NAME/…, in/inputs/STEP/…   read-only
- *     out/   what the step leaves
+ *     out/   what the step leaves; in out/.checkpoint what an earlier attempt has left
  *
  * Trouble with the network is tried again without end; who waits cancels when it takes too long.
  */
@@ -27,6 +27,8 @@ struct workspace_args {
 	const struct worker_conf *conf;
 	const struct assignment *task; /* borrowed */
 	const char *dir; /* the attempt's folder, which is there; borrowed */
+	const char *kept; /* of checkpoints, see checkpoint.h; borrowed */
+	bool *ret_resumed; /* there is a checkpoint to go on from */
 	workspace_cb *done;
 	void *arg;
 };

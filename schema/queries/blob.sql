@@ -35,6 +35,7 @@ SELECT b.digest, b.size FROM blob b
 WHERE b.digest >= $1 AND b.digest <= $2 AND b.touched_at < $3
 	AND NOT EXISTS (SELECT 1 FROM dataset_file f WHERE f.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM step_output o WHERE o.digest = b.digest)
+	AND NOT EXISTS (SELECT 1 FROM checkpoint_file c WHERE c.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM artifact a WHERE a.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM model_file m WHERE m.digest = b.digest);
 
@@ -44,6 +45,7 @@ DELETE FROM blob b
 WHERE b.digest >= $1 AND b.digest <= $2 AND b.touched_at < $3
 	AND NOT EXISTS (SELECT 1 FROM dataset_file f WHERE f.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM step_output o WHERE o.digest = b.digest)
+	AND NOT EXISTS (SELECT 1 FROM checkpoint_file c WHERE c.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM artifact a WHERE a.digest = b.digest)
 	AND NOT EXISTS (SELECT 1 FROM model_file m WHERE m.digest = b.digest)
 RETURNING b.digest, b.size;

@@ -36,6 +36,11 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bi
 	AS x(id, state, reason, message, user_failures, infra_failures, started_at)
 WHERE s.id = x.id;
 
+-- name: engine_checkpoint_delete :exec
+-- params: step_ids text[]
+DELETE FROM checkpoint_file c USING step s WHERE s.id = ANY ($1) AND c.step_id = s.id
+	AND s.state IN ('succeeded', 'failed', 'cancelled', 'skipped');
+
 -- name: engine_queue_insert :exec
 -- params: run_ids text[], project_ids text[], step_ids text[], priorities bigint[], cpus float8[], memory bigint[], disk bigint[], gpus bigint[], pools text[], requests jsonb[], not_before timestamptz[], deadlines timestamptz[]
 INSERT INTO queue (step_id, run_id, project_id, priority, cpus, memory, disk, gpus, pool, request, not_before, deadline)

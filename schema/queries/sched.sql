@@ -23,12 +23,14 @@ SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request,
 WHERE step_id = ANY ($1);
 
 -- name: sched_workers :many
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, s.seen_at
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
+	w.lost_at, s.seen_at
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.state <> 'disabled';
 
 -- name: sched_worker :one
 -- params: id text
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, s.seen_at
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
+	w.lost_at, s.seen_at
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND w.state <> 'disabled';
 
 -- name: sched_attempts :many
@@ -50,7 +52,8 @@ WITH lead AS (
 		a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
 ), moved AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
-	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec, s.needs, s.tracking_run
+	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec, s.needs, s.tracking_run,
+		s.user_failures, s.checkpoint_attempt
 ), made AS (
 	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, time_limit,
 		delivered, lost_after)
@@ -71,10 +74,10 @@ WITH lead AS (
 )
 SELECT t.ord, k.id AS attempt, k.step_id AS step, k.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name, k.number,
 	k.epoch, r.repository, r.commit, k.cpus, k.memory, k.devices, m.tracking_run, r.experiment_id::text AS experiment_id,
-	k.runtime, plain.yes AS plain, CASE WHEN plain.yes THEN m.spec END AS spec
+	m.user_failures, k.runtime, plain.yes AS plain, CASE WHEN plain.yes THEN m.spec END AS spec
 FROM made k JOIN taken t ON t.attempt_id = k.id JOIN moved m ON m.id = k.step_id JOIN run r ON r.id = k.run_id
 JOIN project j ON j.id = k.project_id
-CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND pg_column_size(m.spec) <= 2048
+CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0 AND pg_column_size(m.spec) <= 2048
 	AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes) AS plain;
 
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
@@ -91,6 +94,11 @@ WITH lost AS (
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
 	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', worker_id, 'state', 'lost') FROM lost
+), judged AS (
+	UPDATE worker w SET faults = w.faults + 1, fault_at = now(), lost_at = now(), version = w.version + 1
+	WHERE w.id IN (SELECT worker_id FROM lost) RETURNING w.id
+), judged_told AS (
+	INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM judged
 )
 SELECT id, run_id, worker_id, step_id, project_id FROM lost;
 

@@ -21,7 +21,7 @@ INSERT INTO token (id, kind, mac, name, worker_id, expires_at) SELECT $1, 'wk', 
 -- name: worker_get :one
 -- params: id_or_name text, offline_after_us bigint
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
-	w.warnings, w.created_at, w.version, s.seen_at,
+	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $2 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w.name = $1;
@@ -29,7 +29,7 @@ FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w
 -- name: worker_list :many
 -- params: after text, count bigint, offline_after_us bigint
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
-	w.warnings, w.created_at, w.version, s.seen_at,
+	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $3 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running,
 	w.name AS page_key
@@ -38,7 +38,8 @@ FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.name > $1 OR
 -- name: worker_set_state :one
 -- params: id_or_name text, state text, actor text
 WITH moved AS (
-	UPDATE worker SET state = $2, version = version + 1 WHERE id = $1 OR name = $1 RETURNING id
+	UPDATE worker SET state = $2, version = version + 1, faults = CASE WHEN $2 = 'active' THEN 0 ELSE faults END
+	WHERE id = $1 OR name = $1 RETURNING id
 ), told AS (
 	INSERT INTO event (type, subject, actor, data) SELECT 'worker.' || $2, id, $3, jsonb_build_object('worker_id', id) FROM moved
 )
@@ -85,7 +86,7 @@ UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741
 -- Reports of many workers at once; ord tells whose each is. States only move forward, and only for the holder of the
 -- epoch. A success must have its log complete.
 -- name: sync_report :many
--- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[]
+-- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[], host_faults text[]
 WITH r AS (
 	SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
 		$9::bigint[], $10::bigint[], $11::timestamptz[], $12::timestamptz[], $13::jsonb[])
@@ -101,7 +102,18 @@ WITH r AS (
 		AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
 		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state)
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
-	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.worker_id, n.n, r.ord
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord
+), ends AS (
+	SELECT worker_id, count(*) FILTER (WHERE state = 'failed' AND reason = ANY ($14)) AS faults,
+		count(*) FILTER (WHERE state = 'succeeded') AS well
+	FROM changed WHERE n = 4 GROUP BY worker_id
+), judged AS (
+	UPDATE worker w SET faults = CASE WHEN e.well > 0 THEN 0 ELSE w.faults + e.faults END, version = w.version + 1,
+		fault_at = CASE WHEN e.well > 0 THEN NULL ELSE now() END
+	FROM ends e WHERE w.id = e.worker_id AND (e.faults > 0 OR w.faults > 0 AND e.well > 0)
+	RETURNING w.id
+), judged_told AS (
+	INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM judged
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
 	SELECT project_id, CASE WHEN n = 4 THEN 'attempt.ended' ELSE 'attempt.' || state END, id, step_id,
@@ -154,6 +166,9 @@ SELECT id, run_id FROM ended;
 -- params: attempt_id text
 SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.epoch,
 	r.repository, r.commit, a.cpus, a.memory, a.devices, s.tracking_run, r.experiment_id::text AS experiment_id, s.spec, a.runtime,
+	s.user_failures, s.checkpoint_attempt,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
+		FROM checkpoint_file f WHERE f.step_id = s.id), '[]') AS checkpoint,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'files',
 			(SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
 			FROM dataset_file f WHERE f.version_id = v.id)) ORDER BY d.name)
@@ -183,7 +198,8 @@ SELECT b.digest, b.size FROM blob b, attempt a JOIN step s ON s.id = a.step_id J
 WHERE a.id = $1 AND b.digest = $2 AND (
 	EXISTS (SELECT 1 FROM run_dataset d JOIN dataset_file f ON f.version_id = d.version_id WHERE d.run_id = r.id AND f.digest = $2)
 	OR EXISTS (SELECT 1 FROM jsonb_each_text(r.models) m JOIN model_file f ON f.version_id = m.value WHERE f.digest = $2)
-	OR EXISTS (SELECT 1 FROM step n JOIN step_output f ON f.step_id = n.id WHERE n.run_id = r.id AND n.name = ANY (s.needs) AND f.digest = $2));
+	OR EXISTS (SELECT 1 FROM step n JOIN step_output f ON f.step_id = n.id WHERE n.run_id = r.id AND n.name = ANY (s.needs) AND f.digest = $2)
+	OR EXISTS (SELECT 1 FROM checkpoint_file f WHERE f.step_id = s.id AND f.digest = $2));
 
 -- name: outputs_put :one
 -- params: attempt_id text, worker_id text, epoch bigint, names text[], paths text[], sizes bigint[], digests bytea[], summary jsonb
@@ -201,6 +217,29 @@ WITH held AS (
 	UPDATE step SET outputs = $8 FROM held WHERE step.id = held.step_id
 )
 SELECT step_id FROM held;
+
+-- Takes the place of the checkpoint that the step had.
+-- name: checkpoint_put :one
+-- params: attempt_id text, worker_id text, epoch bigint, paths text[], sizes bigint[], digests bytea[]
+WITH held AS (
+	SELECT a.step_id, a.number FROM attempt a WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3
+		AND a.state IN ('assigned', 'preparing', 'running', 'finishing') FOR UPDATE
+), cleared AS (
+	DELETE FROM checkpoint_file c USING held WHERE c.step_id = held.step_id AND c.path <> ALL ($4)
+), put AS (
+	INSERT INTO checkpoint_file (step_id, path, size, digest)
+	SELECT held.step_id, x.p, x.s, x.d FROM held, unnest($4::text[], $5::bigint[], $6::bytea[]) AS x(p, s, d)
+	ON CONFLICT (step_id, path) DO UPDATE SET size = excluded.size, digest = excluded.digest
+), told AS (
+	UPDATE step SET checkpoint_attempt = held.number, checkpoint_at = now() FROM held WHERE step.id = held.step_id
+)
+SELECT step_id FROM held;
+
+-- Of steps whose checkpoints a worker keeps: those that need none any more.
+-- name: checkpoint_useless :many
+-- params: step_ids text[]
+SELECT x.id FROM unnest($1::text[]) AS x(id) LEFT JOIN step s ON s.id = x.id
+WHERE s.id IS NULL OR s.state IN ('succeeded', 'failed', 'cancelled', 'skipped');
 
 -- name: step_output_file :one
 -- params: step_id text, name text, path text

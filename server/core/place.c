@@ -150,10 +150,12 @@ static void turn_over(struct order *o, bool placed)
 
 /* ---- the best worker ------------------------------------------------------------- */
 
-/* GPUs that stay free (or, without GPUs, whether the worker has any), then what it runs. */
+/* Whether it is avoided; GPUs that stay free (or, without GPUs, whether the worker has any), then
+ * what it runs. */
 static inline uint64_t fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds)
 {
+	uint64_t last = (uint64_t)slot->avoided << 62;
 	uint32_t all, left;
 
 	if (slot->cpus < shape->need[DIM_CPUS] ||
@@ -161,13 +163,13 @@ static inline uint64_t fit(const struct place_pass *p, const struct place_slot *
 		slot->disk < (uint64_t)shape->need[DIM_DISK])
 		return UINT64_MAX;
 	if (kinds == NULL)
-		return (uint64_t)(slot->groups_n != 0) << 32 | slot->running;
+		return last | (uint64_t)(slot->groups_n != 0) << 32 | slot->running;
 	if (slot->gpus < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
 	left = place_matching(p, slot, kinds, &all);
 	if (left < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
-	return (left - (uint64_t)shape->need[DIM_GPUS]) << 32 | slot->running;
+	return last | (left - (uint64_t)shape->need[DIM_GPUS]) << 32 | slot->running;
 }
 
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,

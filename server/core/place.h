@@ -7,7 +7,8 @@
  * pass count), then the longest wait, then the id. Each step is tried once; a blocked one is passed
  * by those behind it. A step with GPUs goes where it leaves the fewest matching GPUs free, one
  * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest
- * attempts, then the id. No worker is ever given more than it has free.
+ * attempts, then the id. A worker that is avoided comes after all others. No worker is ever given
+ * more than it has free.
  *
  * Why a step was not placed is worked out when asked for (place_why.h).
  *
@@ -66,6 +67,7 @@ struct place_worker {
 	uint32_t gpus_unwell;
 	uint32_t running; /* attempts */
 	bool offline, draining;
+	bool avoided; /* attempts have failed by its fault: it is taken when no other fits */
 };
 
 /* What an attempt holds of a worker; what is free there has been counted without it. The pass does

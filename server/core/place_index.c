@@ -168,7 +168,8 @@ static void index_workers(struct place_pass *p)
 			.worker = order[i],
 			.gpu = gpus,
 			.pool = str_hash(w->pool, s->seed),
-			.labels = hash_labels(p, w) };
+			.labels = hash_labels(p, w),
+			.avoided = w->avoided };
 		groups = add_gpus(p, &kinds, &p->slots[i], groups);
 		gpus += w->gpus_n;
 	}

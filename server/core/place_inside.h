@@ -21,6 +21,7 @@ struct place_slot {
 	uint32_t gpu; /* number of its first GPU, counted over all slots */
 	uint64_t pool; /* hash */
 	const uint64_t *labels; /* hashes of key and value */
+	bool avoided;
 };
 
 struct place_group {

@@ -242,7 +242,7 @@ static void outputs_on_done(struct call *c, const struct db_rows *rows)
 }
 
 /* The bytes must have been sent for this project: a digest alone opens nothing. */
-static bool outputs_missing(struct call *c, const struct db_rows *r)
+static bool outputs_missing(struct call *c, const char *field, const struct db_rows *r)
 {
 	const struct commit *k = c->state;
 
@@ -250,10 +250,10 @@ static bool outputs_missing(struct call *c, const struct db_rows *r)
 		return false;
 	size_t i = (size_t)db_int(r, 0, 0) - 1;
 	if (db_is_null(r, 0, 1))
-		call_invalid(c, "/outputs", "the bytes of %.200s have not been uploaded",
-			k->rows.paths[i].p);
+		call_invalid(
+			c, field, "the bytes of %.200s have not been uploaded", k->rows.paths[i].p);
 	else
-		call_invalid(c, "/outputs", "%.200s has %lld bytes, not %lld", k->rows.paths[i].p,
+		call_invalid(c, field, "%.200s has %lld bytes, not %lld", k->rows.paths[i].p,
 			(long long)db_int(r, 0, 1), (long long)k->rows.sizes[i]);
 	return true;
 }
@@ -263,7 +263,7 @@ static void outputs_on_looked(struct call *c, const struct db_rows *rows)
 	const struct outputs_put *in = c->in;
 	const struct commit *k = c->state;
 
-	if (outputs_missing(c, &rows[0]))
+	if (outputs_missing(c, "/outputs", &rows[0]))
 		return;
 	struct db_unit *u = call_unit(c);
 	attempt_store_outputs(
@@ -301,10 +301,83 @@ static void attempt_outputs(struct call *c)
 	call_send(c, u, DB_READ, outputs_on_held);
 }
 
+/* ---- committing a checkpoint ---- */
+
+static int checkpoint_rows(struct call *c, struct output_rows *rows, struct err *e)
+{
+	const struct checkpoint_put *in = c->in;
+	size_t n = in->files.n;
+
+	*rows = (struct output_rows){ .paths = arena_array_of(c->arena, struct str, n + 1),
+		.digests = arena_array_of(c->arena, struct str, n + 1),
+		.sizes = arena_array_of(c->arena, int64_t, n + 1),
+		.n = n };
+	for (size_t i = 0; i < n; i++) {
+		const struct file *f = list_at(&in->files, struct file, i);
+		unsigned char *digest = arena_alloc(c->arena, HASH_SIZE);
+		struct err why;
+		if (spec_check_path(f->path, &why) < 0)
+			return err_field(e, "/files", "%.100s: %s", f->path.p, why.msg);
+		if (!hash_parse_hex(f->digest, digest))
+			return err_field(e, "/files",
+				"%.100s: a digest is a SHA-256 in 64 lower-case hex digits",
+				f->path.p);
+		rows->paths[i] = f->path;
+		rows->sizes[i] = f->size;
+		rows->digests[i] = (struct str){ (const char *)digest, HASH_SIZE };
+	}
+	return 0;
+}
+
+static void checkpoint_on_looked(struct call *c, const struct db_rows *rows)
+{
+	const struct checkpoint_put *in = c->in;
+	const struct commit *k = c->state;
+
+	if (outputs_missing(c, "/files", &rows[0]))
+		return;
+	struct db_unit *u = call_unit(c);
+	attempt_store_checkpoint(
+		u, call_param(c, "attempt"), c->who.worker_id, in->epoch, &k->rows);
+	blob_store_touch(u, k->rows.digests, k->rows.n);
+	call_send(c, u, DB_WRITE, outputs_on_done);
+}
+
+static void checkpoint_on_held(struct call *c, const struct db_rows *rows)
+{
+	const struct commit *k = c->state;
+
+	if (rows[0].n == 0) {
+		superseded(c);
+		return;
+	}
+	struct db_unit *u = call_unit(c);
+	blob_store_missing(u, db_str(&rows[0], 0, db_col(&rows[0], "project_id")), k->rows.digests,
+		k->rows.sizes, k->rows.n);
+	call_send(c, u, DB_READ, checkpoint_on_looked);
+}
+
+static void attempt_checkpoint(struct call *c)
+{
+	const struct checkpoint_put *in = c->in;
+	struct commit *k = arena_new_of(c->arena, struct commit);
+	struct err e;
+
+	if (checkpoint_rows(c, &k->rows, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	c->state = k;
+	struct db_unit *u = call_unit(c);
+	attempt_store_held(u, call_param(c, "attempt"), c->who.worker_id, in->epoch);
+	call_send(c, u, DB_READ, checkpoint_on_held);
+}
+
 const struct binding attempt_bindings[] = {
 	{ "attempts.blob", attempt_blob },
 	{ "attempts.upload", attempt_upload },
 	{ "attempts.outputs", attempt_outputs },
+	{ "attempts.checkpoint", attempt_checkpoint },
 	{ "steps.outputs", step_output },
 	{ 0 },
 };

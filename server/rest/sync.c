@@ -218,7 +218,8 @@ static void sync_look(struct call *c)
 {
 	struct sync *s = c->state;
 
-	if (s->unsure || !fleet_agrees(c->app->fleet, c->who.worker_id, &s->in->attempts)) {
+	if (s->unsure || s->in->checkpoints.n != 0 ||
+		!fleet_agrees(c->app->fleet, c->who.worker_id, &s->in->attempts)) {
 		sync_compare(c);
 		return;
 	}
@@ -234,6 +235,8 @@ static void sync_compare(struct call *c)
 	s->wakes = fleet_wakes(c->app->fleet, c->who.worker_id);
 	(void)fleet_take(c->app->fleet, c->who.worker_id, c->arena); /* what is read has it, too */
 	worker_store_compare(u, c->who.worker_id, s->ids, s->in->attempts.n);
+	if (s->in->checkpoints.n != 0)
+		checkpoint_store_useless(u, s->in->checkpoints.items, s->in->checkpoints.n);
 	call_send(c, u, DB_READ, sync_on_compared);
 }
 
@@ -311,6 +314,15 @@ static bool find_missing(struct call *c, struct sync *s, const struct db_rows *r
 	return unheard;
 }
 
+static void discard(struct call *c, struct sync *s, const struct db_rows *useless)
+{
+	struct str *ids = arena_array_of(c->arena, struct str, useless->n + 1);
+
+	for (size_t i = 0; i < useless->n; i++)
+		ids[i] = arena_str(c->arena, db_str(useless, i, 0));
+	s->reply.discard = (struct list){ ids, useless->n };
+}
+
 static void sync_reply_now(struct call *c)
 {
 	const struct sync *s = c->state;
@@ -378,11 +390,13 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		judge(s, a, &rows[0], row_of(&rows[0], a->id));
 	}
+	if (s->in->checkpoints.n != 0)
+		discard(c, s, &rows[1]);
 	if (find_missing(c, s, &rows[0])) {
 		end_unheard(c);
 	} else if (s->missing_n != 0) {
 		ask_details(c);
-	} else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0) {
+	} else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0 || s->reply.discard.n != 0) {
 		sync_reply_now(c);
 	} else {
 		if (active)
@@ -422,9 +436,9 @@ static void sync_on_left(void *arg)
 /* What may go into this reply beside what is in it already. */
 static struct assignment_size room_of(const struct sync *s)
 {
-	return (struct assignment_size){
-		ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n - s->reply.forget.n, REPLY_BYTES
-	};
+	return (struct assignment_size){ ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n -
+						 s->reply.forget.n - s->reply.discard.n,
+		REPLY_BYTES };
 }
 
 static bool fits(struct assignment_size *left, struct assignment_size takes)

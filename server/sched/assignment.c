@@ -55,6 +55,8 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 			step_spec_fields, db_str(r, row, db_col(r, "spec")), a, &spec, e) < 0 ||
 		spec_argv(spec.run, a, &out->argv, e) < 0)
 		return -1;
+	int64_t failures = db_int(r, row, db_col(r, "user_failures"));
+	out->user_retries = spec.retries.user > failures ? spec.retries.user - failures : 0;
 	out->image = spec.image;
 	out->env = spec.env;
 	out->shm = spec.resources.shm;
@@ -82,14 +84,16 @@ static size_t values_of(const struct assignment *a)
 {
 	return OWN_VALUES + a->runtimes.n + a->argv.n + a->env.n + a->devices.n +
 	       OUTPUT_VALUES * a->outputs.n + staged_values(&a->datasets) +
-	       staged_values(&a->models) + staged_values(&a->inputs);
+	       FILE_VALUES * a->checkpoint.n + staged_values(&a->models) +
+	       staged_values(&a->inputs);
 }
 
 static size_t bytes_of(const struct assignment *a, struct str spec)
 {
 	struct buf b;
 
-	if (spec.n <= SMALL_SPEC && a->datasets.n + a->models.n + a->inputs.n == 0)
+	if (spec.n <= SMALL_SPEC &&
+		a->datasets.n + a->models.n + a->inputs.n + a->checkpoint.n == 0)
 		return ESCAPED * spec.n + OWN_BYTES;
 	buf_init(&b, ASSIGNMENT_BYTES_MAX);
 	field_encode(assignment_fields, a, &b);

@@ -213,6 +213,9 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 		return -1;
 	policy.user = spec.retries.user;
 	policy.infra = spec.retries.infra;
+	policy.first = clock_add(0, spec.retries.backoff.first.span, 1);
+	policy.max = clock_add(0, spec.retries.backoff.max.span, 1);
+	policy.factor = spec.retries.backoff.factor;
 	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->attempts };
 	/* Only an attempt that its worker never spoke of costs nothing. */
 	bool begun = reason != REASON_WORKER_LOST || s->attempt_started_at != 0;

@@ -9,7 +9,8 @@
 #include "server/sched/pool_inside.h"
 #include "server/store/engine_store.h"
 
-enum { OBJECT_ARENA = 1 << 20 };
+enum { OBJECT_ARENA = 1 << 20, AVOID_FAULTS = 3 };
+#define AVOID_FOR (30 * CLOCK_MINUTE)
 
 struct pool *pool_new(void)
 {
@@ -344,6 +345,9 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 
 	h->arena = a;
 	h->seen_at = db_time(r, i, db_col(r, "seen_at"));
+	h->lost_at = db_time(r, i, db_col(r, "lost_at"));
+	if (db_int(r, i, db_col(r, "faults")) >= AVOID_FAULTS)
+		h->avoid_until = db_time(r, i, db_col(r, "fault_at")) + AVOID_FOR;
 	h->worker = (struct place_worker){ .id = text(a, r, i, "id"),
 		.name = text(a, r, i, "name"),
 		.pool = text(a, r, i, "pool"),

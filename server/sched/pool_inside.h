@@ -19,6 +19,7 @@ struct host {
 	struct place_worker worker;
 	struct place_gpu *gpus; /* worker.gpus, to be marked */
 	int64_t seen_at;
+	int64_t avoid_until, lost_at; /* 0: not */
 	double cpus_held;
 	uint64_t memory_held;
 	uint32_t at; /* position in the snapshot that is being made */

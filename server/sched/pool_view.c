@@ -75,9 +75,9 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 static bool is_offline(
 	struct host *h, int64_t now, int64_t offline_after, pool_seen *seen, void *arg)
 {
-	if (now - h->seen_at > offline_after / 2)
+	if (now - h->seen_at > offline_after / 2 || h->lost_at > h->seen_at)
 		h->seen_at = seen(arg, h->worker.id, h->seen_at);
-	return now - h->seen_at > offline_after;
+	return now - h->seen_at > offline_after || h->lost_at > h->seen_at;
 }
 
 /* They are marked as attempts come and go; the snapshot stays as it is. */
@@ -105,6 +105,7 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 	while (map_next(p->hosts, &at, &key, &value)) {
 		struct host *h = value;
 		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
+		h->worker.avoided = now < h->avoid_until;
 		h->at = (uint32_t)ret->workers_n;
 		workers[ret->workers_n] = h->worker;
 		workers[ret->workers_n++].gpus = own_gpus(h, a);

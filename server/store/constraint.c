@@ -16,6 +16,8 @@ static const struct {
 		"a file's bytes have not been uploaded" },
 	{ "step_output_digest_fkey", ERR_INVALID, "/outputs",
 		"a file's bytes have not been uploaded" },
+	{ "checkpoint_file_digest_fkey", ERR_INVALID, "/files",
+		"a file's bytes have not been uploaded" },
 	{ "artifact_digest_fkey", ERR_INVALID, "/digest", "the bytes have not been uploaded" },
 	{ "run_dataset_version_id_fkey", ERR_CONFLICT, "", "a run needs this version" },
 	{ "pipeline_project_id_name_key", ERR_CONFLICT, "/name", "a pipeline of this name exists" },

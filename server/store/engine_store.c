@@ -29,6 +29,17 @@ void step_updates_init(struct step_updates *s, size_t room, struct arena *a)
 		.no_start = arena_array_of(a, bool, room) };
 }
 
+static bool some_end(const struct step_updates *s)
+{
+	static const char *const ends[] = { "succeeded", "failed", "cancelled", "skipped" };
+
+	for (size_t i = 0; i < s->n; i++)
+		for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
+			if (str_is(s->states[i], ends[k]))
+				return true;
+	return false;
+}
+
 void engine_store_update_steps(struct db_unit *u, const struct step_updates *s)
 {
 	if (s->n == 0)
@@ -37,6 +48,8 @@ void engine_store_update_steps(struct db_unit *u, const struct step_updates *s)
 		DB_TEXTS(s->reasons, s->n), DB_TEXTS(s->messages, s->n),
 		DB_INTS(s->user_failures, s->n), DB_INTS(s->infra_failures, s->n),
 		db_with_nulls(DB_TIMES(s->started_at, s->n), s->no_start));
+	if (some_end(s))
+		db_stmt(u, SQL_ENGINE_CHECKPOINT_DELETE, DB_TEXTS(s->ids, s->n));
 }
 
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a)

@@ -130,14 +130,20 @@ void reports_put(struct reports *r, int64_t ord, struct str worker_id, const str
 
 void worker_store_report(struct db_unit *u, const struct reports *r)
 {
-	size_t n = r->n;
+	struct str faults[REASON_COUNT];
+	size_t n = r->n, k = 0;
+
+	for (int i = 0; i < REASON_COUNT; i++)
+		if (reason_is_host((enum reason)i))
+			faults[k++] = str_c(reason_names[i]);
 	const struct db_arg args[] = { DB_INTS(r->ords, n), DB_TEXTS(r->worker_ids, n),
 		DB_TEXTS(r->ids, n), DB_INTS(r->epochs, n), DB_TEXTS(r->states, n),
 		DB_TEXTS(r->reasons, n), DB_TEXTS(r->messages, n), DB_TEXTS(r->runtimes, n),
 		db_with_nulls(DB_INTS(r->exit_codes, n), r->no_exit),
 		db_with_nulls(DB_INTS(r->signals, n), r->no_signal),
 		db_with_nulls(DB_TIMES(r->started_at, n), r->no_start),
-		db_with_nulls(DB_TIMES(r->ended_at, n), r->no_end), DB_JSONS(r->evidence, n) };
+		db_with_nulls(DB_TIMES(r->ended_at, n), r->no_end), DB_JSONS(r->evidence, n),
+		DB_TEXTS(faults, k) };
 
 	db_add(u, SQL_SYNC_REPORT, args, sizeof args / sizeof args[0]);
 }
@@ -182,6 +188,18 @@ void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str 
 	db_stmt(u, SQL_OUTPUTS_PUT, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch),
 		DB_TEXTS(r->names, r->n), DB_TEXTS(r->paths, r->n), DB_INTS(r->sizes, r->n),
 		DB_BLOBS(r->digests, r->n), DB_JSON(summary));
+}
+
+void attempt_store_checkpoint(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	int64_t epoch, const struct output_rows *r)
+{
+	db_stmt(u, SQL_CHECKPOINT_PUT, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch),
+		DB_TEXTS(r->paths, r->n), DB_INTS(r->sizes, r->n), DB_BLOBS(r->digests, r->n));
+}
+
+void checkpoint_store_useless(struct db_unit *u, const struct str *step_ids, size_t n)
+{
+	db_stmt(u, SQL_CHECKPOINT_USELESS, DB_TEXTS(step_ids, n));
 }
 
 void step_store_output(struct db_unit *u, struct str step_id, struct str name, struct str path)

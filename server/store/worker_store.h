@@ -44,6 +44,11 @@ struct output_rows {
 	int64_t *sizes;
 	size_t n;
 };
+/* Replaces the step's checkpoint; one row when the epoch was current. rows->names is not used. */
+void attempt_store_checkpoint(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	int64_t epoch, const struct output_rows *rows);
+/* Rows: those of the steps that need no checkpoint any more. */
+void checkpoint_store_useless(struct db_unit *u, const struct str *step_ids, size_t n);
 /* Replaces the step's outputs; one row when the epoch was current. summary: JSON by output. */
 void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, const struct output_rows *rows, struct str summary);

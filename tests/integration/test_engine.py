@@ -225,6 +225,67 @@ def test_user_retries_are_used_up_by_user_failures_only(admin, project, hand):
     assert steps_of(admin, run)["a"]["attempts"] == 3
 
 
+def test_the_wait_before_another_attempt_is_as_written(server, admin, project, hand):
+    none = submit(admin, project, pipeline({"a": step(project, retries="{user: 2, backoff: {first: 0s}}")}))
+    for _ in range(3):
+        t = time.monotonic()
+        [a] = hand.take()
+        hand.finish(a, "failed", reason="exit_code", exit_code=1, started_at="2026-01-01T00:00:00Z")
+    assert time.monotonic() - t < 5
+    assert ended(admin, none, "failed")["reason"] == "exit_code" and steps_of(admin, none)["a"]["attempts"] == 3
+    long = submit(admin, project, pipeline({"a": step(project, retries="{user: 1, backoff: {first: 1d, factor: 1, max: 1d}}")}))
+    [a] = hand.take()
+    hand.finish(a, "failed", reason="exit_code", exit_code=1, started_at="2026-01-01T00:00:00Z")
+    [wait] = until(lambda: server.sql(f"SELECT extract(epoch FROM not_before - now()) FROM queue WHERE run_id = '{long['id']}'"), 10)
+    assert 0 < float(wait) <= 86400  # nothing by chance once in a thousand runs of a day in milliseconds
+    admin.post(f"/api/v1/runs/{long['id']}/cancel", expect=200)
+    ended(admin, long, "cancelled")
+
+
+@pytest.mark.parametrize("retries,pointer", [("{backoff: {first: -1s}}", "first"), ("{backoff: {factor: 0.5}}", "factor"),
+                                             ("{backoff: {max: 1y}}", "max"), ("{backoff: {frist: 1s}}", "frist"), ("{user: -1}", "user")])
+def test_retries_that_make_no_sense_are_refused(admin, project, retries, pointer):
+    refused = admin.post(f"/api/v1/projects/{project}/runs", {"source": pipeline({"a": step(project, retries=retries)})})
+    assert refused.status == 422 and pointer in str(refused.json()), refused
+
+
+def test_a_worker_that_fails_again_and_again_is_taken_last(server, admin, project):
+    bad = Hand(server, admin, f"a-{project}", pool=project, cpus=1)
+    good = Hand(server, admin, f"b-{project}", pool=project, cpus=1)
+
+    def look(w):
+        return admin.get(f"/api/v1/workers/{w.id}", expect=200).json()
+
+    def one_for(w, other):
+        """The next step goes to w, though both are idle."""
+        run = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 1}", retries="{infra: 0}")}))
+        until(lambda: (w.sync(), other.sync()) and (w.fresh or other.fresh), 20)
+        assert w.fresh and not other.fresh
+        return run, w.take()[0]
+    bad.sync(), good.sync()
+    for n in range(3):  # by name or id one of them comes first; the other one is kept busy
+        filler = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 1}", retries="{infra: 0}")}))
+        run = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 1}", retries="{infra: 0}")}))
+        until(lambda: (bad.sync(), good.sync()) and bad.fresh and good.fresh, 20)
+        bad.finish(bad.take()[0], "failed", reason=["disk_full", "gpu_fault", "runtime_failed"][n])
+        good.finish(good.take()[0])
+        for r in (filler, run):
+            until(lambda: run_of(admin, r)["state"] in ("failed", "succeeded"), 15)
+    assert look(bad)["faults"] == 3 and look(bad)["fault_at"] and look(good)["faults"] == 0
+    for _ in range(3):
+        run, a = one_for(good, bad)
+        good.finish(a, "failed", reason="staging_failed")  # not the worker's fault
+        ended(admin, run, "failed")
+    assert look(good)["faults"] == 0
+    first = one_for(good, bad)
+    second = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 1}")}))  # only the other one is left
+    [b] = bad.take()
+    bad.finish(b)
+    good.finish(first[1])
+    ended(admin, second, "succeeded")
+    assert look(bad)["faults"] == 0
+
+
 def test_stale_epoch_changes_nothing(server, admin, project, hand):
     run = submit(admin, project, pipeline({"a": step(project)}))
     [a] = hand.take()

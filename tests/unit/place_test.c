@@ -70,6 +70,25 @@ void test_place__smaller_ones_pass_a_blocked_one(void **state)
 	arena_drop(w.a);
 }
 
+void test_place__an_avoided_worker_is_taken_last(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	add_worker(&w, "w1", 2, 2, "NVIDIA H100", 80 * GB)->avoided = true;
+	add_worker(&w, "w2", 1, 0, "", 0)->running = 50;
+	add_worker(&w, "w3", 1, 8, "NVIDIA H100", 80 * GB);
+	add_step(&w, "gpu", 1, 2); /* w1 would leave no GPU idle */
+	add_step(&w, "busy", 1, 0); /* w1 runs nothing */
+	add_step(&w, "rest", 1, 0);
+	add_step(&w, "more", 1, 0);
+	add_step(&w, "none", 1, 0);
+	places(&w, "gpu>w3 busy>w2 rest>w1 more>w1; none", &r);
+	arena_drop(w.a);
+}
+
 void test_place__gpus_are_packed_and_of_one_kind(void **state)
 {
 	struct place_result r;

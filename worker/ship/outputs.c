@@ -19,8 +19,10 @@ struct ship_outputs {
 	struct ship_target to;
 	struct collect collect;
 	struct arena *a;
+	bool (*unchanged)(void *arg);
 	ship_outputs_cb *done;
 	void *arg;
+	bool still; /* the answer of `unchanged` */
 	size_t next; /* file to be uploaded */
 	int fd;
 	struct fetch *request;
@@ -31,11 +33,15 @@ struct ship_outputs {
 	bool collecting, cancelled;
 };
 
-/* Collect → upload one after the other → commit. Uploads and the commit are repeated. */
+/* Collect → upload one after the other → (look again →) commit. Uploads and the commit are
+ * repeated.
+ */
 static void outputs_collect(void *arg);
 static void outputs_on_collected(void *arg);
 static void outputs_upload(struct ship_outputs *o);
 static void outputs_on_uploaded(void *arg, const struct fetch_reply *reply, const struct err *e);
+static void outputs_look_again(void *arg);
+static void outputs_on_looked_again(void *arg);
 static void outputs_commit(struct ship_outputs *o);
 static void outputs_on_committed(void *arg, const struct fetch_reply *reply, const struct err *e);
 static void outputs_end(struct ship_outputs *o, enum reason reason, const char *message);
@@ -47,6 +53,7 @@ struct ship_outputs *ship_outputs_start(const struct ship_outputs_args *a)
 	struct ship_outputs *o = mem_new_of(struct ship_outputs);
 
 	o->to = a->to;
+	o->unchanged = a->unchanged;
 	o->done = a->done;
 	o->arg = a->arg;
 	o->fd = -1;
@@ -138,6 +145,39 @@ static bool was_uploaded(const struct ship_outputs *o, const struct file *f)
 	return false;
 }
 
+/* All bytes are there. */
+static void outputs_uploaded(struct ship_outputs *o)
+{
+	struct err e;
+
+	if (o->unchanged == NULL)
+		outputs_commit(o);
+	else if (work_submit(o->to.loop, outputs_look_again, outputs_on_looked_again, o, &e) < 0)
+		loop_timer_set(&o->again, ship_wait(&o->wait, NULL));
+	else
+		o->collecting = true;
+}
+
+static void outputs_look_again(void *arg)
+{
+	struct ship_outputs *o = arg;
+
+	o->still = o->unchanged(o->arg);
+}
+
+static void outputs_on_looked_again(void *arg)
+{
+	struct ship_outputs *o = arg;
+
+	o->collecting = false;
+	if (o->cancelled)
+		outputs_end(o, REASON_CANCELLED, "");
+	else if (!o->still)
+		outputs_end(o, REASON_OUTPUT_INVALID, "it was written to meanwhile");
+	else
+		outputs_commit(o);
+}
+
 static void outputs_upload(struct ship_outputs *o)
 {
 	char path[SHIP_PATH_MAX];
@@ -146,7 +186,7 @@ static void outputs_upload(struct ship_outputs *o)
 	while (o->next < o->collect.n && was_uploaded(o, &o->collect.files[o->next]))
 		o->next++;
 	if (o->next == o->collect.n) {
-		outputs_commit(o);
+		outputs_uploaded(o);
 		return;
 	}
 	const struct file *f = &o->collect.files[o->next];
@@ -185,7 +225,7 @@ static bool took(struct ship_outputs *o, const struct fetch_reply *reply, const 
 	case SHIP_OK: return true;
 	case SHIP_SUPERSEDED: outputs_end(o, REASON_SUPERSEDED, e.msg); return false;
 	case SHIP_REFUSED:
-		if (++o->refusals < REFUSALS_MAX)
+		if (++o->refusals < REFUSALS_MAX && o->unchanged == NULL)
 			break;
 		outputs_end(o,
 			e.code == ERR_INVALID || e.code == ERR_TOO_LARGE ? REASON_OUTPUT_INVALID
@@ -213,6 +253,23 @@ static void outputs_on_uploaded(void *arg, const struct fetch_reply *reply, cons
 	outputs_upload(o);
 }
 
+/* By paths relative to its folder. */
+static void encode_checkpoint(struct ship_outputs *o)
+{
+	size_t skip = list_at(o->collect.outputs, struct assigned_output, 0)->path.n + 1;
+	const struct checkpoint_put put = { o->to.epoch, o->collect.found[0].files };
+
+	for (size_t i = 0; i < put.files.n; i++) {
+		struct file *f = list_at(&put.files, struct file, i);
+		f->path = str_slice(f->path, skip, f->path.n);
+	}
+	field_encode(checkpoint_put_fields, &put, &o->body);
+	for (size_t i = 0; i < put.files.n; i++) { /* the commit may be repeated */
+		struct file *f = list_at(&put.files, struct file, i);
+		f->path = (struct str){ f->path.p - skip, f->path.n + skip };
+	}
+}
+
 static void outputs_commit(struct ship_outputs *o)
 {
 	const struct outputs_put put = { .epoch = o->to.epoch,
@@ -220,13 +277,16 @@ static void outputs_commit(struct ship_outputs *o)
 	char path[SHIP_PATH_MAX];
 
 	buf_clear(&o->body);
-	field_encode(outputs_put_fields, &put, &o->body);
+	if (o->unchanged != NULL)
+		encode_checkpoint(o);
+	else
+		field_encode(outputs_put_fields, &put, &o->body);
 	if (buf_failed(&o->body)) {
 		outputs_end(o, REASON_OUTPUT_INVALID, "the list of the outputs' files is too long");
 		return;
 	}
-	(void)str_print(
-		path, sizeof path, "/api/v1/workers/self/attempts/%s/outputs", o->to.attempt);
+	(void)str_print(path, sizeof path, "/api/v1/workers/self/attempts/%s/%s", o->to.attempt,
+		o->unchanged != NULL ? "checkpoint" : "outputs");
 	const struct fetch_request q = { .method = "POST",
 		.path = path,
 		.headers = { "Content-Type: application/json" },

@@ -1,0 +1,169 @@
+"""What a step leaves in TIDEMILL_CHECKPOINT_DIR is there for its next attempt: on the same host, and on another one."""
+import os
+import random
+import re
+import signal
+import time
+
+import pytest
+
+from harness import Server, until
+from stack import Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
+
+# Counts steps; each is in the checkpoint before it is told of.
+TRAIN = """
+import os, sys, time
+folder, total, pause = os.environ["TIDEMILL_CHECKPOINT_DIR"], int(sys.argv[1]), float(sys.argv[2])
+file = os.path.join(folder, "deep", "step")
+os.makedirs(os.path.dirname(file), exist_ok=True)
+step = int(open(file).read()) if os.path.exists(file) else 0
+print("resumed at", step, "pid", os.getpid(), flush=True)
+while step < total:
+    time.sleep(pause)
+    step += 1
+    with open(file + ".new", "w") as f:
+        f.write(str(step))
+    os.rename(file + ".new", file)
+    print("step", step, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(postgres):
+    with Server(postgres) as s:
+        s.admin().post("/api/v1/projects", {"name": "ckpt"}, expect=201)
+        yield s
+
+
+def worker_of(server, pool, name, **settings):
+    """Each test has a pool of its own, so that none is given to a worker that another one has ended."""
+    return Worker(server, name, cpus=4, join_token=join_token(server.admin(), pool=pool), **settings)
+
+
+def train(api, pool, total, pause, **more):
+    step = {"placement": {"pool": pool}, "run": ["/usr/bin/python3", "-c", TRAIN, str(total), str(pause)], **more}
+    step.setdefault("retries", {"user": 20, "infra": 20, "backoff": {"first": "0s"}})
+    return submit(api, "ckpt", pipeline("train", {"s": step}))["id"]
+
+
+def step_of(api, run):
+    return steps_of(api, run)[0]
+
+
+def log_of(api, attempt):
+    return api.get(f"/api/v1/attempts/{attempt['id']}/log?raw=true&stream=stdout", expect=200).body.decode()
+
+
+def reached(text):
+    """(resumed at, last step told of)."""
+    steps = [int(n) for n in re.findall(r"^step (\d+)$", text, re.M)]
+    start = int(re.search(r"^resumed at (\d+)", text, re.M)[1])
+    assert steps == list(range(start + 1, start + 1 + len(steps))), text
+    return start, start + len(steps)
+
+
+def check_chain(api, run):
+    """Each attempt began where the one before had left off: no step is lost, and one at most is done twice."""
+    attempts = sorted(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])
+    before = 0
+    for n, a in enumerate(attempts):
+        start, end = reached(log_of(api, a))
+        assert before <= start <= before + 1, f"attempt {n + 1} began at {start}, the one before had come to {before}"
+        assert bool(a["evidence"].get("resumed")) == (n > 0 and start > 0)
+        before = end
+    return attempts
+
+
+def kept(worker):
+    return sorted(p.name for p in (worker.dir / "work/checkpoints").iterdir())
+
+
+def pid_of(api, run):
+    """The training process of the newest attempt, when it is there."""
+    attempts = attempts_of(api, step_of(api, run)["id"])
+    newest = max(attempts, key=lambda a: a["number"], default=None)
+    if newest is None or newest["state"] != "running":
+        return None
+    found = re.search(r"pid (\d+)\n", log_of(api, newest))
+    return (newest["number"], int(found[1])) if found else None
+
+
+def test_a_training_killed_again_and_again_goes_on(server):
+    seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 31))
+    print(f"SEED={seed}")
+    rng, api = random.Random(seed), server.admin()
+    with worker_of(server, "p1", "c1") as worker:
+        run, last = train(api, "p1", 150, 0.03), 0
+        for _ in range(4):
+            number, pid = until(lambda: (p := pid_of(api, run)) and p[0] > last and p, 60, 0.05)
+            time.sleep(rng.uniform(0, 0.8))  # the random moment
+            os.kill(pid, signal.SIGKILL)
+            last = number
+        assert wait_for_run(api, run)["state"] == "succeeded"
+        attempts = check_chain(api, run)
+        assert len(attempts) == 5 and [a["reason"] for a in attempts[:4]] == ["signal"] * 4
+        assert reached(log_of(api, attempts[-1]))[1] == 150
+        # Nothing is kept once the step has ended, here or there.
+        until(lambda: kept(worker) == [], 40, 0.2, lambda: kept(worker))
+        assert server.sql("SELECT count(*) FROM checkpoint_file") == ["0"]
+        assert step_of(api, run)["checkpoint_attempt"] == 4
+        worker.stop()
+
+
+def test_another_host_goes_on_from_what_the_server_has(server):
+    """The first worker is gone for good, with its disk; the second one has never seen the step."""
+    api = server.admin()
+    with worker_of(server, "p2", "c2", checkpoint_every="1s") as one:
+        run = train(api, "p2", 40, 0.3, on_lost={"lost_after": "10s"})
+        # A file that is always being written to is not taken; hold it still for a moment.
+        _, pid = until(lambda: pid_of(api, run), 60, 0.05)
+        until(lambda: "step 5\n" in raw_log(api, step_of(api, run)["id"]).decode(), 60, 0.05)
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: step_of(api, run)["checkpoint_attempt"] == 1, 60, 0.1, "the checkpoint does not reach the server")
+        one.kill()
+        one.end_steps()
+        with worker_of(server, "p2", "c3") as two:
+            assert wait_for_run(api, run, 120)["state"] == "succeeded"
+            attempts = sorted(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])
+            assert [a["state"] for a in attempts] == ["lost", "succeeded"] and attempts[1]["worker"] == "c3"
+            start, end = reached(log_of(api, attempts[1]))
+            assert 5 <= start <= 12 and end == 40 and attempts[1]["evidence"]["resumed"]
+            two.stop()
+
+
+def test_what_is_older_than_the_servers_is_not_taken(server):
+    """One host, then another, then the first again: it must not go back to what it kept itself."""
+    api = server.admin()
+    with worker_of(server, "p4", "c4") as one:
+        run = train(api, "p4", 10000, 0.02)
+        _, pid = until(lambda: pid_of(api, run), 60, 0.05)
+        until(lambda: "step 10\n" in raw_log(api, step_of(api, run)["id"]).decode(), 60, 0.05)
+        api.post(f"/api/v1/workers/{one.id()}/drain", expect=(200, 204))
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: kept(one), 60, 0.05)
+        with worker_of(server, "p4", "c5") as two:
+            number, pid = until(lambda: (p := pid_of(api, run)) and p[0] == 2 and p, 60, 0.05)
+            until(lambda: "step 60\n" in log_of(api, max(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])), 60, 0.05)
+            api.post(f"/api/v1/workers/{two.id()}/drain", expect=(200, 204))
+            api.post(f"/api/v1/workers/{one.id()}/resume", expect=(200, 204))
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: (p := pid_of(api, run)) and p[0] == 3, 60, 0.05)
+            attempts = sorted(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])
+            assert [a["worker"] for a in attempts] == ["c4", "c5", "c4"]
+            assert reached(log_of(api, attempts[2]))[0] >= 60
+            api.post(f"/api/v1/runs/{run}/cancel", expect=200)
+            assert wait_for_run(api, run)["state"] == "cancelled"
+            check_chain(api, run)
+            for w in (one, two):
+                until(lambda: kept(w) == [], 60, 0.2, lambda: kept(w))
+                w.stop()
+
+
+def test_a_first_failure_without_retries_keeps_nothing(server):
+    api = server.admin()
+    with worker_of(server, "p6", "c6") as worker:
+        run = submit(api, "ckpt", pipeline("once", {"s": {"placement": {"pool": "p6"}, "run": "echo x > $TIDEMILL_CHECKPOINT_DIR/x; exit 3"}}))["id"]
+        assert wait_for_run(api, run)["state"] == "failed"
+        assert step_of(api, run)["checkpoint_attempt"] == 0  # nothing would ever go on from it
+        until(lambda: kept(worker) == [], 60, 0.2, lambda: kept(worker))
+        worker.stop()
