@@ -54,6 +54,7 @@ BODIES = {
     "workers.enroll": {"name": "worker-9"},
     "workers.sync": SYNC,
     "attempts.outputs": {"epoch": 1, "outputs": [{"name": "out", "files": [FILE]}]},
+    "attempts.checkpoint": {"epoch": 1, "files": [FILE]},
     "attempts.log_final": {"epoch": 1, "length": 0, "digest": DIGEST, "dropped": 0},
 }
 LONGEST = 300_000  # of a text that is sent; the body limits have their own test
