@@ -177,3 +177,20 @@ void test_fsm__the_documented_diagrams_are_current(void **state)
 	buf_done(&doc);
 	buf_done(&one);
 }
+
+void test_fsm__every_reason_is_documented(void **state)
+{
+	struct buf doc;
+	struct err e;
+	char name[80];
+
+	(void)state;
+	buf_init(&doc, 1 << 20);
+	assert_int_equal(fs_read("docs/states.md", &doc, &e), 0);
+	for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
+		(void)str_print(name, sizeof name, "`%s`", reason_names[i]);
+		if (str_find(buf_str(&doc), str_c(name)) < 0)
+			fail_msg("docs/states.md does not say what %s rests on", name);
+	}
+	buf_done(&doc);
+}
