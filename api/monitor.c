@@ -283,6 +283,7 @@ const struct field drift_value_fields[] = {
 #define THIS decision
 const struct field decision_fields[] = {
 	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the decision" },
+	{ "project", FIELD_STR, R, AT(project), .doc = "Name of the project" },
 	{ "monitor_id", FIELD_STR, R, AT(monitor_id), .doc = "Its monitor" },
 	{ "monitor", FIELD_STR, R, AT(monitor), .doc = "Name of the monitor" },
 	{ "window_id", FIELD_STR, R, AT(window_id), .doc = "The window that was judged" },

@@ -142,7 +142,7 @@ struct drift_value {
 extern const struct field drift_value_fields[];
 
 struct decision {
-	struct str id, monitor_id, monitor, window_id;
+	struct str id, project, monitor_id, monitor, window_id;
 	int64_t window_start, window_end, revision;
 	struct str cause, action;
 	bool fired;

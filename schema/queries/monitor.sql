@@ -267,20 +267,22 @@ WHERE w.id = $1 AND v.run_id IS NOT NULL AND d.run_id = v.run_id AND b.id = d.wi
 
 -- name: decision_list :many
 -- params: project_id text, monitor text, before text, count bigint
-SELECT d.id, d.monitor_id, o.name AS monitor, d.window_id, w.start_at AS window_start, w.end_at AS window_end, d.revision, d.cause,
+SELECT d.id, j.name AS project, d.monitor_id, o.name AS monitor, d.window_id, w.start_at AS window_start, w.end_at AS window_end, d.revision, d.cause,
 	d.action, d.fired, d.suppressed_by, d.reason, d.inputs, d.run_id, d.outcome, d.supersedes, d.created_at,
 	r.state AS run_state, coalesce(m.name || '/' || v.number, '') AS model_version, v.verdict, d.id AS page_key
-FROM decision d JOIN monitor o ON o.id = d.monitor_id JOIN monitor_window w ON w.id = d.window_id
+FROM decision d JOIN monitor o ON o.id = d.monitor_id JOIN project j ON j.id = o.project_id
+JOIN monitor_window w ON w.id = d.window_id
 LEFT JOIN run r ON r.id = d.run_id
 LEFT JOIN model_version v ON v.run_id = d.run_id LEFT JOIN model m ON m.id = v.model_id
 WHERE o.project_id = $1 AND o.name = $2 AND d.id < $3 ORDER BY d.id DESC LIMIT $4;
 
 -- name: decision_get :one
 -- params: id text
-SELECT d.id, d.monitor_id, o.name AS monitor, d.window_id, w.start_at AS window_start, w.end_at AS window_end, d.revision, d.cause,
+SELECT d.id, j.name AS project, d.monitor_id, o.name AS monitor, d.window_id, w.start_at AS window_start, w.end_at AS window_end, d.revision, d.cause,
 	d.action, d.fired, d.suppressed_by, d.reason, d.inputs, d.run_id, d.outcome, d.supersedes, d.created_at,
 	r.state AS run_state, coalesce(m.name || '/' || v.number, '') AS model_version, v.verdict
-FROM decision d JOIN monitor o ON o.id = d.monitor_id JOIN monitor_window w ON w.id = d.window_id
+FROM decision d JOIN monitor o ON o.id = d.monitor_id JOIN project j ON j.id = o.project_id
+JOIN monitor_window w ON w.id = d.window_id
 LEFT JOIN run r ON r.id = d.run_id
 LEFT JOIN model_version v ON v.run_id = d.run_id LEFT JOIN model m ON m.id = v.model_id
 WHERE d.id = $1;

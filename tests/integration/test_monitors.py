@@ -148,7 +148,8 @@ def test_late_rows_and_labels_open_a_window_again(api, trained):
     until(lambda: windows(api, "late")["2021-02-01"]["revision"] == 3)
     decisions = [d for d in api.get(f"{BASE}/monitors/late/decisions", expect=200).json()["items"]
                  if d["window_start"][:10] == "2021-02-01" and d["cause"] == "performance"]
-    assert [d["revision"] for d in decisions] == [3, 2, 1]
+    assert [d["revision"] for d in decisions] == [3, 2, 1] and {d["project"] for d in decisions} == {"demo"}
+    assert api.get(f"/api/v1/decisions/{decisions[0]['id']}", expect=200).json() == decisions[0]
     assert [d.get("supersedes", "") for d in decisions] == [decisions[1]["id"], decisions[2]["id"], ""]
     send(api, "late", [HEADER, *rows_of("2021-02-05", 1)])
     r = send(api, "late", [HEADER, *rows_of("2021-02-01", 8), *rows_of("2021-01-15", 2)])
