@@ -4,7 +4,6 @@
  * system.
  */
 #include "lib/base/num.h"
-#include "lib/http/router.h"
 #include "server/core/filepath.h"
 #include "server/mlflow/handlers.h"
 #include "server/mlflow/limits.h"
@@ -31,21 +30,47 @@ static void invalid_path(struct call *c)
 	flow_invalid(c, "Invalid path");
 }
 
+static int hex_value(char ch)
+{
+	if (ch >= '0' && ch <= '9')
+		return ch - '0';
+	ch = (char)(ch | 0x20);
+	return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* As lenient clients do: what is no escape stays. */
+static struct str decode_once(struct arena *a, struct str s)
+{
+	char *out = arena_alloc(a, s.n + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++) {
+		int high = i + 2 < s.n && s.p[i] == '%' ? hex_value(s.p[i + 1]) : -1;
+		int low = high >= 0 ? hex_value(s.p[i + 2]) : -1;
+
+		if (low < 0) {
+			out[n++] = s.p[i];
+			continue;
+		}
+		out[n++] = (char)(high << 4 | low);
+		i += 2;
+	}
+	return (struct str){ out, n };
+}
+
 /* Also what clients might decode once more on their side must not lead out of a folder. */
 static bool path_ok(struct arena *a, struct str path)
 {
 	struct err e;
 
 	for (int i = 0; i < DECODE_ROUNDS; i++) {
-		char *next = arena_alloc(a, path.n + 1);
-		size_t n;
-
 		if (filepath_check(path, "/path", &e) < 0 || str_find_char(path, '#') >= 0 ||
 			(path.n > 1 && path.p[1] == ':'))
 			return false;
-		if (str_find_char(path, '%') < 0 || router_decode(path, false, next, &n) != NULL)
+		struct str next = decode_once(a, path);
+		if (next.n == path.n)
 			return true;
-		path = (struct str){ next, n };
+		path = next;
 	}
 	return false;
 }

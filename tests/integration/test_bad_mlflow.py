@@ -78,3 +78,36 @@ def test_every_field_sent_wrongly(server, world, op, method, path):
             send(f"{body[:10]!r}", body, None)
     assert tables(server) == before, "something was written"
     assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:12])
+
+
+# As they stand in an address. What leads out, what no name can hold, what no file system takes, and folders where files are meant.
+BAD_PATHS = ["..", "../x", "a/../b", "a/../../b", "%2e%2e/x", "..%2fx", "a%2f..%2f..%2fx", "%252e%252e/x", "%25252e%25252e/x", ".", "./x",
+             "a/./b", "/etc/passwd", "%2fetc%2fpasswd", "//x", "a//b", "a/", "", "%00", "a%00b", "x/%00", "a%2500b", "..%252f..%252fx%25", "a%25/..%252f..%252fx", "%252e%252e%252fx%25zz", "%ff", "a%ffb", "%c0%af",
+             "%ed%a0%80", "%", "%zz", "%0a", "a%0d%0aX:%20y", "%7f", "%01", "a%5cb", "..%5cx", "%5c%5chost%5cshare", "C:x", "C:%5cx", "c:/x",
+             "a%23b", "x" * 256, "x" * 6000, "/".join(["x" * 200] * 6), "%e2%82" + "x"]
+
+
+def test_artifact_paths(server, world):
+    """However a path is wrong: refused in MLflow's form, or not there; no row, and no byte in the store."""
+    blobs = server.dir / "data/blobs"
+    before, held, wrong = tables(server), sorted(p for p in blobs.rglob("*") if p.is_file()), []
+    for n, path in enumerate(BAD_PATHS):
+        listed = f"/api/2.0/mlflow/artifacts/list?run_id={world.tracking}&path={path}"
+        proxied = f"/api/2.0/mlflow-artifacts/artifacts?path={world.artifacts.removeprefix('/api/2.0/mlflow-artifacts/artifacts/')}/{path}"
+        for method, url, body in (("PUT", f"{world.artifacts}/{path}", b"bad path %d" % n), ("GET", f"{world.artifacts}/{path}", None),
+                                  ("HEAD", f"{world.artifacts}/{path}", None), ("GET", listed, None), ("GET", proxied, None)):
+            if path == "" and url in (listed, proxied):
+                continue  # the root
+            reply = world.api.request(method, url, body)
+            said = None
+            if method == "HEAD":
+                said = None if reply.status in (400, 404, 414, 431) else f"{reply}"
+            elif reply.status in (414, 431):
+                pass
+            else:
+                said = complaint(reply, None, (400,) if method == "PUT" and path != "" else (400, 404))
+            if said:
+                wrong.append(f"{method} {url[-90:]}: {said}"[:300])
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:12])
+    assert tables(server) == before, "something was written"
+    assert sorted(p for p in blobs.rglob("*") if p.is_file()) == held
