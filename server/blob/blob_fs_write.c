@@ -280,7 +280,7 @@ static int check(struct writer_fs *w, struct err *e)
 		return err_set(e, ERR_INVALID, "%lld bytes came, %lld were promised",
 			(long long)w->written, (long long)w->spec.size);
 	if (w->spec.has_digest && memcmp(w->id.digest, w->spec.digest, HASH_SIZE) != 0)
-		return err_set(e, ERR_INVALID, "the bytes have the SHA-256 %s, not %s",
+		return err_field(e, "/digest", "the bytes have the SHA-256 %s, not %s",
 			hash_hex(got, w->id.digest), hash_hex(want, w->spec.digest));
 	if (w->fd >= 0 && fsync(w->fd) < 0)
 		return err_errno(e, "sync", w->tmp);

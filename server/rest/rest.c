@@ -318,12 +318,23 @@ static int decode_body(struct call *c, struct err *e)
 		    : field_decode(c->route->in, q->body, c->arena, c->in, e);
 }
 
+/* Bodies are read as they are: what is packed would be taken for what it is not. */
+static int check_coding(const struct call *c, struct err *e)
+{
+	struct str coding = http_header(c->req, "Content-Encoding");
+
+	if (coding.n == 0 || str_eq_nocase(coding, STR("identity")) || c->route->body == BODY_NONE)
+		return 0;
+	return err_set(e, ERR_UNSUPPORTED_MEDIA,
+		"Content-Encoding is not taken: send the bytes as they are");
+}
+
 static void rest_run(struct http_req *q)
 {
 	struct call *c = q->user;
 	struct err e;
 
-	if (decode_query(c, &e) < 0 || decode_body(c, &e) < 0)
+	if (check_coding(c, &e) < 0 || decode_query(c, &e) < 0 || decode_body(c, &e) < 0)
 		call_fail(c, &e);
 	else
 		c->handler(c);

@@ -1,4 +1,5 @@
 """The registry and the end of runs: versions, files, aliases with history, the gate, runs that fail at their end."""
+import gzip
 import subprocess
 import time
 
@@ -185,6 +186,33 @@ def test_an_output_that_cannot_be_used_fails_the_run(server, api, data, predicti
     assert (run["state"], run["reason"]) == ("failed", reason) and words in run["message"], run
     assert run.get("model_version") in (None, "")
     assert server.sql("SELECT count(*) FROM model WHERE name = 'broken'") == ["0"]
+
+
+PACKED = gzip.compress(table(challenger=1.0))
+BROKEN_GZIP = [("random bytes", bytes(range(256)) * 8), ("not packed", table(challenger=1.0)), ("empty", b""), ("cut off", PACKED[:-9]),
+               ("one bit wrong", PACKED[:len(PACKED) // 2] + bytes([PACKED[len(PACKED) // 2] ^ 4]) + PACKED[len(PACKED) // 2 + 1:]),
+               ("a wrong checksum", PACKED[:-8] + b"\0\0\0\0" + PACKED[-4:]), ("something behind it", PACKED + b"xyz"),
+               ("the head alone", PACKED[:10])]
+
+
+@pytest.fixture(scope="module")
+def packed(server, api, data):
+    source = PIPELINE.replace("p.csv", "p.csv.gz") % {"name": "packed", "outputs": ", seen: {path: o.csv.gz, kind: observations, monitor: packed}"}
+    api.put(f"{BASE}/pipelines/packed", {"source": source}, expect=200)
+    world.model(server, "demo", "packed", data, level=1)
+    spec = {"subject": {"model": "packed"}, "columns": {"id": "row_id", "time": "t", "prediction": "y_pred"}, "window": {"size": "1d"}}
+    api.put(f"{BASE}/monitors/packed", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "packed"}, "spec": spec},
+            expect=200)
+
+
+@pytest.mark.parametrize("what,body", BROKEN_GZIP, ids=[b[0] for b in BROKEN_GZIP])
+def test_a_packed_output_that_is_broken_fails_the_run(server, api, packed, what, body):
+    for outputs in ({"evaluate.predictions": {"p.csv.gz": body}}, {"evaluate.predictions": {"p.csv.gz": PACKED}, "evaluate.seen": {"o.csv.gz": body}}):
+        run = world.end_steps(server, api, "demo", submit(api, "packed"), {"train.model": MODEL, **outputs})
+        assert (run["state"], run["reason"]) == ("failed", "output_invalid"), (what, run)
+        assert list(outputs)[-1] in run["message"], run
+    assert api.get(f"{BASE}/models/packed", expect=200).json()["latest"] == 1
+    assert api.get(f"{BASE}/monitors/packed/windows", expect=200).json()["items"] == []
 
 
 def test_observations_of_a_run_reach_the_monitor_once(server, api, data):

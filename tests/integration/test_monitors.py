@@ -1,5 +1,6 @@
 """Monitors through the API: files that are refused, rows and labels, windows by time and by rows, late data, mutes."""
 import datetime
+import gzip
 import json
 import socket
 import subprocess
@@ -443,6 +444,17 @@ def test_without_a_champion_rows_are_refused_and_nothing_is_not(server, api, tra
     r = send(api, "idle", [HEADER, *rows_of("2021-01-01", 1)], expect=409)
     assert "no version with the alias champion" in r["detail"]
     assert send(api, "idle", [HEADER])["rows"] == 0
+
+
+def test_training_data_that_cannot_be_read_is_not_the_rows_fault(server, api, trained):
+    for n, (what, data) in enumerate({"random": bytes(range(256)) * 8, "cut": gzip.compress(training())[:-9], "empty": b"",
+                                      "no csv": gzip.compress(b'a,"b\n')}.items()):
+        version = world.dataset(api, "demo", f"broken-{n}", {"part.csv.gz": data})
+        world.model(server, "demo", f"broken-{n}", version, level=1.0)
+        put(api, f"broken-{n}", subject={"model": f"broken-{n}"})
+        r = send(api, f"broken-{n}", [HEADER, *rows_of("2021-01-01", 3)], expect=409)
+        assert "training data part.csv.gz" in r["detail"], (what, r)
+        assert windows(api, f"broken-{n}") == {}
 
 
 def test_memory_does_not_grow_with_the_rows(server, api, trained):
