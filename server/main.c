@@ -295,7 +295,7 @@ static int server_open(struct server *s, struct err *e)
 	app->streams = streams_new(app);
 	app->logs = logs_new(app);
 	app->launcher = launcher_new(app);
-	app->progress = progress_new();
+	app->progress = progress_new(app);
 	app->windows = windows_new(app);
 	app->finish = finish_new(app);
 	app->fleet = fleet_new(app);
@@ -342,6 +342,7 @@ static void server_close(struct server *s)
 	app->finish = NULL;
 	windows_free(app->windows);
 	app->windows = NULL;
+	progress_stop(app->progress);
 	launcher_free(app->launcher);
 	reporter_free(app->reporter);
 	grants_stop(app->grants);

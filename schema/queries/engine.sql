@@ -1,29 +1,29 @@
--- name: engine_run :one
--- params: id text
-SELECT r.id, r.project_id, r.pipeline, r.state, r.version, r.cancel_requested_at IS NOT NULL AS cancelling,
-	r.admitted_at IS NOT NULL OR r.state <> 'queued' OR r.concurrency_group IS NULL AS admitted,
-	r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
-		AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
-		AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
-	r.concurrency_group,
-	r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
-FROM run r WHERE r.id = $1;
-
--- Steps in order, each with its newest attempt.
--- name: engine_steps :many
--- params: run_id text
-SELECT s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+-- Runs with their steps, in order, each with its newest attempt; every row has the columns of its run.
+-- name: engine_looks :many
+-- params: ids text[]
+WITH r AS MATERIALIZED (
+	SELECT x.ord, r.id, r.project_id, r.pipeline, r.state, r.version, r.cancel_requested_at IS NOT NULL AS cancelling,
+		r.admitted_at IS NOT NULL OR r.state <> 'queued' OR r.concurrency_group IS NULL AS admitted,
+		r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
+			AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
+			AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
+		r.concurrency_group,
+		r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
+	FROM unnest($1::text[]) WITH ORDINALITY AS x(id, ord) JOIN run r ON r.id = x.id
+)
+SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
+	r.finishing_work,
+	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
-	a.started_at AS attempt_started_at, a.worker_id, a.number AS attempt_number,
-	q.deadline, q.blocked ->> 'message' AS blocked
-FROM step s
+	a.started_at AS attempt_started_at, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
+FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN queue q ON q.step_id = s.id
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
-WHERE s.run_id = $1 ORDER BY s.position;
+ORDER BY r.ord, s.position;
 
--- name: engine_advance :one
--- params: run_id text, version bigint
-SELECT run_advance($1, $2);
+-- name: engine_advance :exec
+-- params: ids text[], versions bigint[], states text[], reasons text[], messages text[], starts timestamptz[]
+SELECT runs_advance($1, $2, $3, $4, $5, $6);
 
 -- name: engine_step_update :exec
 -- params: ids text[], states text[], reasons text[], messages text[], user_failures bigint[], infra_failures bigint[], started_at timestamptz[]
@@ -64,21 +64,9 @@ UPDATE tracking_run t SET status = x.status,
 	end_time = CASE WHEN x.status IN ('FINISHED', 'FAILED', 'KILLED') THEN $3 ELSE t.end_time END
 FROM unnest($1::text[], $2::text[]) AS x(run_id, status) WHERE t.run_id = x.run_id;
 
--- name: engine_run_update :exec
--- params: id text, state text, reason text, message text
-UPDATE run SET state = $2, reason = $3, message = $4,
-	ended_at = CASE WHEN $2 IN ('succeeded', 'failed', 'cancelled') THEN now() END
-WHERE id = $1;
-
 -- name: engine_run_admitted :exec
 -- params: id text
 SELECT run_admit($1);
-
--- When the first of these steps began is when the run did.
--- name: engine_run_started :exec
--- params: id text, started_at timestamptz[]
-UPDATE run SET started_at = (SELECT min(t) FROM unnest($2::timestamptz[]) AS t) WHERE id = $1 AND started_at IS NULL
-	AND EXISTS (SELECT 1 FROM unnest($2::timestamptz[]) AS t WHERE t IS NOT NULL);
 
 -- name: engine_events :exec
 -- params: project_ids text[], types text[], subjects text[], parents text[], actors text[], data jsonb[]

@@ -1,6 +1,6 @@
 /*
  * What follows from the state of a run: which steps become ready, which have ended and how, which
- * attempts must stop, what becomes of the run. plan_make works it out and writes nothing; plan_add
+ * attempts must stop, what becomes of the run. plan_make works it out and writes nothing; plans_add
  * turns the result into statements. Both the first look at a new run (launch) and every later one
  * (progress) go through here.
  */
@@ -47,8 +47,9 @@ struct plan;
 /* NULL in *ret_plan when nothing changes. `random` seeds the delays of retries. */
 int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct arena *a,
 	struct plan **ret_plan, struct err *e) MUST_CHECK;
-/* All statements of the plan; the guard on the run's version is the caller's. */
-void plan_add(struct db_unit *u, const struct plan *p, int64_t now);
+/* All statements of several plans, of as many runs: all or nothing, and nothing (TM001) when a run
+ * is not at its version any more. */
+void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int64_t now);
 /* The state of the run after the plan. */
 int plan_run_state(const struct plan *p);
 /* The parts, for a run that is written in the state that the plan leads to. */

@@ -1,13 +1,15 @@
 /*
  * One look at a run is a small flow: progress_run → (read) look_on_read → (plan) → (write)
- * look_on_written. While a look at a run is under way, further calls for the same run only ask for
- * one more look after it.
+ * look_on_written. Reads and writes are shared with the looks at other runs that come meanwhile
+ * (lib/db/group): at any time one batch of each is under way. While a look at a run is under way,
+ * further calls for the same run only ask for one more look after it.
  */
 #include "server/sched/progress.h"
 
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/db/group.h"
 #include "lib/db/row.h"
 #include "server/app.h"
 #include "server/sched/finish.h"
@@ -15,7 +17,14 @@
 #include "server/sched/sched.h"
 #include "server/store/engine_store.h"
 
-enum { LOOK_ARENA = 64 << 20, SWEEP_MAX = 1000 };
+enum {
+	LOOK_ARENA = 64 << 20,
+	SWEEP_MAX = 1000,
+	READ_BATCH = 50,
+	WRITE_BATCH = 100,
+	READ_BYTES = 1024, /* about, of one look */
+	STEP_BYTES = 2048 /* about, of a step that moves */
+};
 
 struct look {
 	struct app *app;
@@ -27,18 +36,46 @@ struct look {
 
 struct progress {
 	struct map *looks; /* run id -> struct look */
+	struct db_group *reads, *writes;
+	bool stopped;
 };
 
 static void look_start(struct look *l);
-static void look_on_read(void *arg, const struct db_rows *rows, const struct err *e);
-static void look_on_written(void *arg, const struct db_rows *rows, const struct err *e);
+static void reads_build(void *arg, struct db_unit *u, void *const *items, size_t n);
+static void look_on_read(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static void writes_build(void *arg, struct db_unit *u, void *const *items, size_t n);
+static void look_on_written(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 
-struct progress *progress_new(void)
+struct progress *progress_new(struct app *app)
 {
 	struct progress *p = mem_new_of(struct progress);
 
 	p->looks = map_new();
+	p->reads = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_READ,
+			.build = reads_build,
+			.done = look_on_read,
+			.result = 0,
+			.batch_max = READ_BATCH });
+	p->writes = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_WRITE,
+			.build = writes_build,
+			.done = look_on_written,
+			.arg = app,
+			.result = -1,
+			.batch_max = WRITE_BATCH });
 	return p;
+}
+
+void progress_stop(struct progress *p)
+{
+	if (p == NULL)
+		return;
+	p->stopped = true;
+	db_group_free(p->reads);
+	db_group_free(p->writes);
 }
 
 void progress_free(struct progress *p)
@@ -65,33 +102,48 @@ void progress_run(struct app *app, struct str run_id)
 	look_start(l);
 }
 
+static void look_drop(struct look *l)
+{
+	(void)map_remove(l->app->progress->looks, l->run.id);
+	arena_drop(l->arena);
+	mem_free(l);
+}
+
+/* What cannot be looked at now is swept up later. */
 static void look_start(struct look *l)
 {
-	struct db_unit *u = db_unit(l->app->db, l->arena);
+	struct progress *p = l->app->progress;
+	struct err e;
 
 	l->again = false;
-	engine_store_run(u, l->run.id);
-	engine_store_steps(u, l->run.id);
-	db_send(u, DB_READ, look_on_read, l);
+	if (p->stopped || db_group_add(p->reads, l, READ_BYTES, &e) < 0)
+		look_drop(l);
+}
+
+static void reads_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	struct str ids[READ_BATCH];
+
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		ids[i] = ((const struct look *)items[i])->run.id;
+	engine_store_looks(u, ids, n);
 }
 
 /* Tail: another look in a fresh arena, or none. */
 static void look_done(struct look *l)
 {
-	struct app *app = l->app;
 	struct arena *old = l->arena;
 
-	if (l->again) {
-		struct str id = l->run.id;
-		l->arena = arena_new(LOOK_ARENA);
-		l->run = (struct plan_run){ .id = arena_str(l->arena, id) };
-		arena_drop(old);
-		look_start(l);
+	if (!l->again) {
+		look_drop(l);
 		return;
 	}
-	(void)map_remove(app->progress->looks, l->run.id);
+	struct str id = l->run.id;
+	l->arena = arena_new(LOOK_ARENA);
+	l->run = (struct plan_run){ .id = arena_str(l->arena, id) };
 	arena_drop(old);
-	mem_free(l);
+	look_start(l);
 }
 
 static int state_of(struct str name, const char *const *names)
@@ -121,7 +173,7 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.reason = text_of(l, r, i, "reason"),
 		.message = text_of(l, r, i, "message"),
 		.deadline = db_time(r, i, db_col(r, "deadline")),
-		.blocked = text_of(l, r, i, "blocked"),
+		.blocked = text_of(l, r, i, "waits_for"),
 		.attempts = db_int(r, i, db_col(r, "attempts")),
 		.attempt_id = text_of(l, r, i, "attempt_id"),
 		.attempt_reason = text_of(l, r, i, "attempt_reason"),
@@ -133,55 +185,82 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 	};
 }
 
-static void read_run(struct look *l, const struct db_rows *run, const struct db_rows *steps)
+/* The rows of a run stand together, from its first one. */
+static void read_run(struct look *l, const struct db_rows *rows, size_t row)
 {
 	struct plan_run *r = &l->run;
+	size_t ord = db_col(rows, "ord"), n = 1;
 
-	r->project_id = text_of(l, run, 0, "project_id");
-	r->pipeline = text_of(l, run, 0, "pipeline");
-	r->group = text_of(l, run, 0, "concurrency_group");
-	r->state = state_of(db_str(run, 0, db_col(run, "state")), run_state_names);
-	r->version = db_int(run, 0, db_col(run, "version"));
-	r->cancelling = db_bool(run, 0, db_col(run, "cancelling"));
-	r->admitted = db_bool(run, 0, db_col(run, "admitted"));
-	r->blocked = db_bool(run, 0, db_col(run, "blocked"));
-	r->finishing_work = db_bool(run, 0, db_col(run, "finishing_work"));
-	r->n = steps->n;
-	r->steps = arena_array_of(l->arena, struct plan_step, steps->n + 1);
-	for (size_t i = 0; i < steps->n; i++)
-		read_step(l, steps, i, &r->steps[i]);
+	while (row + n < rows->n && db_int(rows, row + n, ord) == db_int(rows, row, ord))
+		n++;
+	r->project_id = text_of(l, rows, row, "project_id");
+	r->pipeline = text_of(l, rows, row, "pipeline");
+	r->group = text_of(l, rows, row, "concurrency_group");
+	r->state = state_of(db_str(rows, row, db_col(rows, "run_state")), run_state_names);
+	r->version = db_int(rows, row, db_col(rows, "version"));
+	r->cancelling = db_bool(rows, row, db_col(rows, "cancelling"));
+	r->admitted = db_bool(rows, row, db_col(rows, "admitted"));
+	r->blocked = db_bool(rows, row, db_col(rows, "blocked"));
+	r->finishing_work = db_bool(rows, row, db_col(rows, "finishing_work"));
+	r->n = n;
+	r->steps = arena_array_of(l->arena, struct plan_step, n);
+	for (size_t i = 0; i < n; i++)
+		read_step(l, rows, row + i, &r->steps[i]);
 }
 
-static void look_on_read(void *arg, const struct db_rows *rows, const struct err *e)
+static void look_fail(struct look *l, const struct err *e)
 {
-	struct look *l = arg;
-	struct err bad = *e;
-	uint64_t random;
+	if (e->code != ERR_CANCELLED)
+		log_error("a run cannot go on", LOG_STR("run", l->run.id), LOG_E(e));
+	look_done(l);
+}
 
-	if (e->code == ERR_OK && rows[0].n == 0) {
+static void look_write(struct look *l)
+{
+	struct progress *p = l->app->progress;
+	struct err e;
+
+	if (db_group_add(p->writes, l, l->run.n * STEP_BYTES, &e) < 0)
+		look_fail(l, &e);
+}
+
+static void look_on_read(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+{
+	struct look *l = item;
+	uint64_t random;
+	struct err bad;
+
+	(void)arg;
+	if (e->code != ERR_OK) {
+		look_fail(l, e);
+		return;
+	}
+	if (row == DB_NO_ROW) { /* the run is gone */
 		look_done(l);
 		return;
 	}
+	read_run(l, rows, row);
 	id_random(&random, sizeof random);
-	if (e->code == ERR_OK) {
-		read_run(l, &rows[0], &rows[1]);
-		if (plan_make(&l->run, clock_now(l->app->clock), random, l->arena, &l->plan,
-			    &bad) == 0) {
-			if (l->plan == NULL) {
-				if (l->run.state == RUN_FINISHING)
-					finish_run(l->app, l->run.id);
-				look_done(l);
-				return;
-			}
-			struct db_unit *u = db_unit(l->app->db, l->arena);
-			engine_store_advance(u, l->run.id, l->run.version);
-			plan_add(u, l->plan, clock_now(l->app->clock));
-			db_send(u, DB_WRITE, look_on_written, l);
-			return;
-		}
+	if (plan_make(&l->run, clock_now(l->app->clock), random, l->arena, &l->plan, &bad) < 0) {
+		look_fail(l, &bad);
+	} else if (l->plan != NULL) {
+		look_write(l);
+	} else {
+		if (l->run.state == RUN_FINISHING)
+			finish_run(l->app, l->run.id);
+		look_done(l);
 	}
-	log_error("a run cannot go on", LOG_STR("run", l->run.id), LOG_E(&bad));
-	look_done(l);
+}
+
+static void writes_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	const struct plan *plans[WRITE_BATCH];
+	const struct app *app = arg;
+
+	for (size_t i = 0; i < n; i++)
+		plans[i] = ((const struct look *)items[i])->plan;
+	plans_add(u, plans, n, clock_now(app->clock));
 }
 
 /* ---- after the write ---- */
@@ -202,16 +281,17 @@ static void wake_group(struct look *l)
 	db_send(u, DB_READ, group_on_next, l->app);
 }
 
-static void look_on_written(void *arg, const struct db_rows *rows, const struct err *e)
+static void look_on_written(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
 {
-	struct look *l = arg;
+	struct look *l = item;
 
+	(void)arg, (void)row;
 	if (e->code != ERR_OK) {
 		/* Somebody was quicker, or the outcome is not known: look again. */
-		if ((rows->fault != NULL && strcmp(rows->fault->sqlstate, "TM001") == 0) ||
-			db_outcome_unknown(rows))
+		if (strcmp(rows->fault->sqlstate, "TM001") == 0 || db_outcome_unknown(rows))
 			l->again = true;
-		else
+		else if (e->code != ERR_CANCELLED)
 			log_error("a run's progress was not stored", LOG_STR("run", l->run.id),
 				LOG_E(e));
 		look_done(l);

@@ -12,7 +12,8 @@
 struct app;
 struct progress;
 
-struct progress *progress_new(void);
+struct progress *progress_new(struct app *app);
+void progress_stop(struct progress *p); /* before the database goes; NULL is fine */
 void progress_free(struct progress *p);
 void progress_run(struct app *app, struct str run_id);
 /* Runs that may have been left where they are by a server that went away. */

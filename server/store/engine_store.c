@@ -2,19 +2,29 @@
 
 #include "gen/sql.h"
 
-void engine_store_run(struct db_unit *u, struct str run_id)
+void engine_store_looks(struct db_unit *u, const struct str *run_ids, size_t n)
 {
-	db_stmt(u, SQL_ENGINE_RUN, DB_TEXT(run_id));
+	db_stmt(u, SQL_ENGINE_LOOKS, DB_TEXTS(run_ids, n));
 }
 
-void engine_store_steps(struct db_unit *u, struct str run_id)
+void run_moves_init(struct run_moves *m, size_t room, struct arena *a)
 {
-	db_stmt(u, SQL_ENGINE_STEPS, DB_TEXT(run_id));
+	*m = (struct run_moves){ .ids = arena_array_of(a, struct str, room),
+		.states = arena_array_of(a, struct str, room),
+		.reasons = arena_array_of(a, struct str, room),
+		.messages = arena_array_of(a, struct str, room),
+		.no_state = arena_array_of(a, bool, room),
+		.versions = arena_array_of(a, int64_t, room),
+		.started_at = arena_array_of(a, int64_t, room),
+		.no_start = arena_array_of(a, bool, room) };
 }
 
-void engine_store_advance(struct db_unit *u, struct str run_id, int64_t version)
+void engine_store_advance(struct db_unit *u, const struct run_moves *m)
 {
-	db_stmt(u, SQL_ENGINE_ADVANCE, DB_TEXT(run_id), DB_INT(version));
+	db_stmt(u, SQL_ENGINE_ADVANCE, DB_TEXTS(m->ids, m->n), DB_INTS(m->versions, m->n),
+		db_with_nulls(DB_TEXTS(m->states, m->n), m->no_state), DB_TEXTS(m->reasons, m->n),
+		DB_TEXTS(m->messages, m->n),
+		db_with_nulls(DB_TIMES(m->started_at, m->n), m->no_start));
 }
 
 void step_updates_init(struct step_updates *s, size_t room, struct arena *a)
@@ -38,6 +48,20 @@ static bool some_end(const struct step_updates *s)
 			if (str_is(s->states[i], ends[k]))
 				return true;
 	return false;
+}
+
+void step_updates_append(struct step_updates *s, const struct step_updates *more)
+{
+	for (size_t i = 0; i < more->n; i++, s->n++) {
+		s->ids[s->n] = more->ids[i];
+		s->states[s->n] = more->states[i];
+		s->reasons[s->n] = more->reasons[i];
+		s->messages[s->n] = more->messages[i];
+		s->user_failures[s->n] = more->user_failures[i];
+		s->infra_failures[s->n] = more->infra_failures[i];
+		s->started_at[s->n] = more->started_at[i];
+		s->no_start[s->n] = more->no_start[i];
+	}
 }
 
 void engine_store_update_steps(struct db_unit *u, const struct step_updates *s)
@@ -116,13 +140,6 @@ void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,
 			DB_TEXTS(statuses, n), DB_INT(now_ms));
 }
 
-void engine_store_update_run(
-	struct db_unit *u, struct str id, const char *state, struct str reason, struct str message)
-{
-	db_stmt(u, SQL_ENGINE_RUN_UPDATE, DB_TEXT(id), DB_TEXTZ(state), DB_TEXT(reason),
-		DB_TEXT(message));
-}
-
 void events_init(struct events *e, size_t room, struct arena *a)
 {
 	struct str **texts[] = { &e->project_ids, &e->types, &e->subjects, &e->parents, &e->actors,
@@ -178,14 +195,4 @@ void engine_store_sweep(struct db_unit *u, int64_t count)
 void engine_store_run_admitted(struct db_unit *u, struct str run_id)
 {
 	db_stmt(u, SQL_ENGINE_RUN_ADMITTED, DB_TEXT(run_id));
-}
-
-void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (!s->no_start[i]) {
-			db_stmt(u, SQL_ENGINE_RUN_STARTED, DB_TEXT(run_id),
-				db_with_nulls(DB_TIMES(s->started_at, s->n), s->no_start));
-			return;
-		}
 }

@@ -6,10 +6,19 @@
 #include "lib/db/row.h"
 
 /* Columns as in schema/queries/engine.sql. */
-void engine_store_run(struct db_unit *u, struct str run_id);
-void engine_store_steps(struct db_unit *u, struct str run_id);
-/* Fails the unit with SQLSTATE TM001 when the run is not at this version any more. */
-void engine_store_advance(struct db_unit *u, struct str run_id, int64_t version);
+void engine_store_looks(struct db_unit *u, const struct str *run_ids, size_t n);
+
+/* Runs that move from their versions to the next. */
+struct run_moves {
+	struct str *ids, *states, *reasons, *messages;
+	bool *no_state; /* it stays as it is, with reason and message */
+	int64_t *versions, *started_at; /* taken when the run has none yet */
+	bool *no_start;
+	size_t n;
+};
+void run_moves_init(struct run_moves *m, size_t room, struct arena *a);
+/* Fails the unit with SQLSTATE TM001 when one of them is not at its version any more. */
+void engine_store_advance(struct db_unit *u, const struct run_moves *m);
 
 struct step_updates {
 	struct str *ids, *states, *reasons, *messages;
@@ -18,11 +27,11 @@ struct step_updates {
 	size_t n;
 };
 void step_updates_init(struct step_updates *s, size_t room, struct arena *a);
+void step_updates_append(struct step_updates *s, const struct step_updates *more);
 void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
 
 /* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);
-void engine_store_run_started(struct db_unit *u, struct str run_id, const struct step_updates *s);
 
 struct queue_rows {
 	struct str *run_ids, *project_ids, *step_ids, *pools, *requests;
@@ -38,8 +47,6 @@ void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t 
 void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n);
 void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,
 	const struct str *statuses, size_t n, int64_t now_ms);
-void engine_store_update_run(
-	struct db_unit *u, struct str id, const char *state, struct str reason, struct str message);
 
 struct events {
 	struct str *project_ids, *types, *subjects, *parents, *actors, *data;
