@@ -246,7 +246,7 @@ static int read_json(const struct fetch_reply *reply, struct api_reply *ret, str
 {
 	if (!str_starts(reply->content_type, STR("application/json")) || reply->body.n == 0)
 		return 0;
-	if (jsn_parse(reply->body, &ret->doc, e) == 0) {
+	if (jsn_parse_answer(reply->body, &ret->doc, e) == 0) {
 		ret->root = jsn_root(ret->doc);
 		return 0;
 	}

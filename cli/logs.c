@@ -131,7 +131,7 @@ static int on_message(void *arg, const struct sse_message *m, struct err *e)
 	}
 	if (!str_is(m->event, "lines"))
 		return 0;
-	if (jsn_parse(m->data, &doc, e) < 0)
+	if (jsn_parse_answer(m->data, &doc, e) < 0)
 		return -1;
 	int rc = write_lines(t, jsn_get(jsn_root(doc), "lines"), e);
 	jsn_doc_free(doc);

@@ -37,7 +37,7 @@ static int on_event(void *arg, const struct sse_message *m, struct err *e)
 			return -1;
 		return view_flush(e);
 	}
-	if (jsn_parse(m->data, &doc, e) < 0)
+	if (jsn_parse_answer(m->data, &doc, e) < 0)
 		return -1;
 	buf_clear(&s->line);
 	const struct jsn *event = jsn_root(doc);

@@ -6,6 +6,7 @@
 #include "lib/json/node.h"
 
 #include <jansson.h>
+#include <math.h>
 
 /*
  * Text is scanned once before jansson sees it: jansson spends up to 80 bytes of memory per byte of
@@ -167,6 +168,19 @@ static int mirror_object(struct jsn_doc *d, json_t *j, struct jsn *v, struct err
 	return 0;
 }
 
+static void mirror_real(const struct jsn_doc *d, double r, struct jsn *v)
+{
+	const double exact = 9007199254740992.0; /* 2^53 */
+
+	if (d->wide && r >= -exact && r <= exact && r == floor(r)) {
+		v->type = JSN_INT;
+		v->i = (int64_t)r;
+	} else {
+		v->type = JSN_REAL;
+		v->r = r;
+	}
+}
+
 static int mirror(struct jsn_doc *d, json_t *j, struct jsn *v, struct err *e)
 {
 	switch (json_typeof(j)) {
@@ -175,17 +189,14 @@ static int mirror(struct jsn_doc *d, json_t *j, struct jsn *v, struct err *e)
 	case JSON_STRING:
 		v->type = JSN_STR;
 		v->s = (struct str){ json_string_value(j), json_string_length(j) };
-		if (memchr(v->s.p, '\0', v->s.n) != NULL)
+		if (!d->any_text && memchr(v->s.p, '\0', v->s.n) != NULL)
 			return err_set(e, ERR_INVALID, "must not contain the character U+0000");
 		return 0;
 	case JSON_INTEGER:
 		v->type = JSN_INT;
 		v->i = json_integer_value(j);
 		return 0;
-	case JSON_REAL:
-		v->type = JSN_REAL;
-		v->r = json_real_value(j);
-		return 0;
+	case JSON_REAL: mirror_real(d, json_real_value(j), v); return 0;
 	case JSON_TRUE:
 	case JSON_FALSE:
 		v->type = JSN_BOOL;
@@ -214,8 +225,9 @@ void jsn_doc_free(struct jsn_doc *d)
 	mem_free(d);
 }
 
-int jsn_parse(struct str text, struct jsn_doc **ret_doc, struct err *e)
+static int parse(struct str text, bool answer, struct jsn_doc **ret_doc, struct err *e)
 {
+	size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
 	struct scan s = { 0 };
 	json_error_t je;
 
@@ -223,19 +235,33 @@ int jsn_parse(struct str text, struct jsn_doc **ret_doc, struct err *e)
 		return err_set(e, ERR_MALFORMED, "the JSON text is empty");
 	if (scan_to(text, text.n, &s, e) < 0)
 		return -1;
-	json_t *tree = json_loadb(
-		text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
+	json_t *tree = json_loadb(text.p, text.n, flags, &je);
+	bool wide = answer && tree == NULL && json_error_code(&je) == json_error_numeric_overflow;
+	if (wide)
+		tree = json_loadb(text.p, text.n, flags | JSON_DECODE_INT_AS_REAL, &je);
 	if (tree == NULL)
 		return parse_failed(text, &je, e);
 	/* A list of n values takes a node each and an arena piece for itself. */
 	struct jsn_doc *d = jsn_doc_new((s.nodes + 2) * (sizeof(struct jsn) + 64));
 	d->tree = tree;
+	d->any_text = answer;
+	d->wide = wide;
 	if (mirror(d, tree, &d->root, e) < 0) {
 		jsn_doc_free(d);
 		return -1;
 	}
 	*ret_doc = d;
 	return 0;
+}
+
+int jsn_parse(struct str text, struct jsn_doc **ret_doc, struct err *e)
+{
+	return parse(text, false, ret_doc, e);
+}
+
+int jsn_parse_answer(struct str text, struct jsn_doc **ret_doc, struct err *e)
+{
+	return parse(text, true, ret_doc, e);
 }
 
 const struct jsn *jsn_root(const struct jsn_doc *d)

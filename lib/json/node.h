@@ -24,6 +24,7 @@ struct jsn_doc {
 	struct arena *a;
 	void *tree; /* json_t, or NULL */
 	struct jsn root;
+	bool any_text, wide; /* strings may hold U+0000; all numbers came as reals */
 };
 
 struct jsn_doc *jsn_doc_new(size_t limit);

@@ -33,10 +33,16 @@ WITH moved AS (
 )
 SELECT id, name, description, retention, created_at, version FROM moved;
 
+-- name: project_active_runs :one
+-- params: id text
+SELECT count(*) AS n FROM run WHERE project_id = $1 AND state IN ('queued', 'running', 'finishing');
+
 -- name: project_delete :one
 -- params: id text, version bigint, actor text
 WITH gone AS (
-	DELETE FROM project WHERE id = $1 AND version = $2 RETURNING id, name
+	DELETE FROM project WHERE id = $1 AND version = $2
+		AND NOT EXISTS (SELECT FROM run WHERE project_id = $1 AND state IN ('queued', 'running', 'finishing'))
+	RETURNING id, name
 ), told AS (
 	INSERT INTO event (project_id, type, subject, actor, data)
 	SELECT id, 'project.deleted', id, $3, jsonb_build_object('name', name) FROM gone

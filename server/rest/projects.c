@@ -84,11 +84,20 @@ static void project_update(struct call *c)
 
 static void project_delete_on_row(struct call *c, const struct db_rows *rows)
 {
+	int64_t active = db_int(&rows[0], 0, 0);
+	struct err e;
+
 	grants_clear(c->app->grants);
-	if (rows[0].n == 0)
-		stale(c);
-	else
+	if (rows[1].n != 0) {
 		call_reply_empty(c);
+	} else if (active == 0) {
+		stale(c);
+	} else {
+		(void)err_set(&e, ERR_CONFLICT,
+			"%lld of the project's runs have not ended; cancel them first",
+			(long long)active);
+		call_fail(c, &e);
+	}
 }
 
 static void project_delete(struct call *c)

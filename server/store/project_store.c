@@ -53,6 +53,7 @@ void project_store_update(struct db_unit *u, struct str id, int64_t version,
 
 void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor)
 {
+	db_stmt(u, SQL_PROJECT_ACTIVE_RUNS, DB_TEXT(id));
 	db_stmt(u, SQL_PROJECT_DELETE, DB_TEXT(id), DB_INT(version), DB_TEXT(actor));
 }
 

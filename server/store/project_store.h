@@ -13,6 +13,7 @@ void project_store_list(struct db_unit *u, struct str principal_id, bool admin, 
 	struct str after, int64_t count);
 void project_store_update(struct db_unit *u, struct str id, int64_t version,
 	const struct project_patch *p, struct str actor);
+/* Two rows: the number of its runs that have not ended; its id, when it has gone. */
 void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor);
 
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);

@@ -1,8 +1,10 @@
 """What goes takes with it all that belongs to it, and is told."""
+import json
+
 import pytest
 
 import world
-from harness import Server
+from harness import Server, until
 from stack import Wire
 
 # What outlives a project: bytes until they are collected, names of metrics, workers, what was told.
@@ -27,16 +29,34 @@ def server(postgres):
 def test_a_project_goes_with_all_that_it_held(server):
     api = server.admin()
     before = rows(server)
-    world.World(server, "gone", "m").work(Wire(server, "w"))
+    held = world.World(server, "gone", "m").work(Wire(server, "w"))
     made = {n for n, k in rows(server).items() if k != before[n]}
     assert {"observation", "drift_metric", "monitor_window", "step_output", "token", "artifact"} <= made, made
     tag = api.get("/api/v1/projects/gone", expect=200).headers["ETag"]
     api.patch("/api/v1/projects/gone", {"description": "soon"}, headers={"If-Match": tag}, expect=200)
     api.delete("/api/v1/projects/gone", headers={"If-Match": tag}, expect=412)
+    held.wire.finish(held.job["attempt"], 1)
+    until(lambda: api.get(f"/api/v1/runs/{held.run}", expect=200).json()["state"] == "failed", 20)
     tag = api.get("/api/v1/projects/gone", expect=200).headers["ETag"]
     api.delete("/api/v1/projects/gone", headers={"If-Match": tag}, expect=204)
     assert rows(server) == before
     assert told(server, "project.updated") == ["1"] and told(server, "project.deleted") == ["1"]
+
+
+def test_a_project_stays_while_a_run_of_it_goes_on(server):
+    api = server.admin()
+    api.post("/api/v1/projects", {"name": "busy"}, expect=201)
+    source = json.dumps({"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "p"},
+                         "spec": {"steps": {"a": {"run": ["true"]}}}})
+    run = api.post("/api/v1/projects/busy/runs", {"source": source}, expect=201).json()["id"]
+    tag = api.get("/api/v1/projects/busy", expect=200).headers["ETag"]
+    refused = api.delete("/api/v1/projects/busy", headers={"If-Match": tag}, expect=409).json()
+    assert refused["detail"] == "1 of the project's runs have not ended; cancel them first"
+    api.get(f"/api/v1/runs/{run}", expect=200)
+    api.post(f"/api/v1/runs/{run}/cancel", expect=200)
+    until(lambda: api.get(f"/api/v1/runs/{run}", expect=200).json()["state"] == "cancelled", 30)
+    tag = api.get("/api/v1/projects/busy", expect=200).headers["ETag"]
+    api.delete("/api/v1/projects/busy", headers={"If-Match": tag}, expect=204)
 
 
 def test_monitors_and_models_that_go_are_told(server):

@@ -109,6 +109,26 @@ void test_json__free_reading(void **state)
 	buf_done(&b);
 }
 
+void test_json__an_answer_may_hold_nul_and_any_number(void **state)
+{
+	static const char text[] =
+		"{\"t\":\"a\\u0000b\",\"n\":7,\"i\":[1000000000000000000000,-2,0.5]}";
+	struct jsn_doc *d;
+
+	(void)state;
+	assert_int_equal(jsn_parse(str_c(text), &d, &err), -1);
+	assert_int_equal(jsn_parse_answer(str_c(text), &d, &err), 0);
+	const struct jsn *root = jsn_root(d);
+	assert_true(str_eq(jsn_get_str(jsn_get(root, "t")), (struct str){ "a\0b", 3 }));
+	assert_int_equal(jsn_get_int(jsn_get(root, "n"), 0), 7);
+	assert_true(jsn_get_real(jsn_find(root, "/i/0"), 0) == 1e21);
+	assert_int_equal(jsn_get_int(jsn_find(root, "/i/1"), 0), -2);
+	assert_true(jsn_get_real(jsn_find(root, "/i/2"), 0) == 0.5);
+	jsn_doc_free(d);
+	assert_int_equal(jsn_parse_answer(STR("{\"a\":1,\"a\":2}"), &d, &err), -1);
+	assert_int_equal(jsn_parse_answer(STR("[1,"), &d, &err), -1);
+}
+
 void test_json__many_small_lists_fit_their_arena(void **state)
 {
 	struct jsn_doc *d;

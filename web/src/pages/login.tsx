@@ -47,7 +47,7 @@ export function Login() {
           {busy ? 'Logging in…' : 'Log in'}
         </button>
         <p class="hint">
-          A token for yourself: <code>tidemill auth token create --name dashboard</code>. It is exchanged for a session
+          A token for yourself: <code>tidemill token create dashboard</code>. It is exchanged for a session
           and not kept in this browser.
         </p>
         {location.protocol === 'http:' && !/^(localhost|127\.|\[::1\])/.test(location.host) && (
