@@ -396,7 +396,7 @@ const struct field pipeline_put_fields[] = {
 		.min = 1, .max = 255,
 		.doc = "The file in the repository; absent: as it is; at first and with null: "
 		       "tidemill.yaml" },
-	{ "source", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(source), .max = 1 << 20,
+	{ "source", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(source), .min = 1, .max = 1 << 20,
 		.doc = "The file's text, for a pipeline without a repository" },
 	{ 0 },
 };

@@ -545,6 +545,7 @@ def test_what_a_put_leaves_out_stays(real, repository):
         return tuple(reply.json()[k] for k in ("repository", "ref", "path", "commit"))
 
     assert api.put(url, {}, expect=422).json()["errors"][0]["pointer"] == "/repository"
+    assert api.put(url, {"source": ""}, expect=422).json()["errors"][0]["pointer"] == "/source"
     api.put(url, {"repository": str(folder), "path": "kept.yaml", "ref": first}, expect=200)
     here = (str(folder), first, "kept.yaml", first)
     text = path.read_text()

@@ -32,11 +32,11 @@ def test_a_project_goes_with_all_that_it_held(server):
     held = world.World(server, "gone", "m").work(Wire(server, "w"))
     made = {n for n, k in rows(server).items() if k != before[n]}
     assert {"observation", "drift_metric", "monitor_window", "step_output", "token", "artifact"} <= made, made
+    held.wire.finish(held.job["attempt"], 1)
+    until(lambda: api.get(f"/api/v1/runs/{held.run}", expect=200).json()["state"] == "failed", 20)
     tag = api.get("/api/v1/projects/gone", expect=200).headers["ETag"]
     api.patch("/api/v1/projects/gone", {"description": "soon"}, headers={"If-Match": tag}, expect=200)
     api.delete("/api/v1/projects/gone", headers={"If-Match": tag}, expect=412)
-    held.wire.finish(held.job["attempt"], 1)
-    until(lambda: api.get(f"/api/v1/runs/{held.run}", expect=200).json()["state"] == "failed", 20)
     tag = api.get("/api/v1/projects/gone", expect=200).headers["ETag"]
     api.delete("/api/v1/projects/gone", headers={"If-Match": tag}, expect=204)
     assert rows(server) == before
@@ -47,7 +47,7 @@ def test_a_project_stays_while_a_run_of_it_goes_on(server):
     api = server.admin()
     api.post("/api/v1/projects", {"name": "busy"}, expect=201)
     source = json.dumps({"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "p"},
-                         "spec": {"steps": {"a": {"run": ["true"]}}}})
+                         "spec": {"steps": {"a": {"run": ["true"], "placement": {"pool": "nobody"}}}}})
     run = api.post("/api/v1/projects/busy/runs", {"source": source}, expect=201).json()["id"]
     tag = api.get("/api/v1/projects/busy", expect=200).headers["ETag"]
     refused = api.delete("/api/v1/projects/busy", headers={"If-Match": tag}, expect=409).json()
