@@ -88,8 +88,10 @@ static const struct {
 	{ "models.get", "model_versions.list", &view_model_version },
 };
 
-static int show_parts(struct cli *c, struct err *e)
+int generic_parts(struct cli *c, struct err *e)
 {
+	if (!c->tty || c->output != OUTPUT_TABLE)
+		return 0;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (strcmp(parts[i].object, c->cmd->route) != 0)
 			continue;
@@ -107,7 +109,7 @@ int generic_show(struct cli *c, struct err *e)
 
 	if (generic_object(c, &q, e) < 0)
 		return -1;
-	return c->tty && c->output == OUTPUT_TABLE ? show_parts(c, e) : 0;
+	return generic_parts(c, e);
 }
 
 int generic_post(struct cli *c, struct err *e)

@@ -16,6 +16,8 @@ struct api_call generic_call(const struct cli *c);
 int generic_items(struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
 /* Sends it and shows the object. */
 int generic_object(struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
+/* On a terminal: what belongs to the command's object and is listed below it. */
+int generic_parts(struct cli *c, struct err *e) MUST_CHECK;
 
 enum { GENERIC_LIMIT = 100 }; /* of a list, without --limit */
 /* Flags of every list. */

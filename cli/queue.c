@@ -54,6 +54,8 @@ int cmd_run_show(struct cli *c, struct err *e)
 		return -1;
 	int rc = view_object(c, c->cmd->view, r.body, r.root, e);
 	if (rc == 0)
+		rc = generic_parts(c, e);
+	if (rc == 0)
 		warn_of_run(c, r.root);
 	api_done(&r);
 	return rc;
@@ -87,9 +89,7 @@ int cmd_run_list(struct cli *c, struct err *e)
 	if (view_list_end(r.list, more, e) < 0)
 		return -1;
 	if (r.in_vain != 0)
-		cli_say(c,
-			"Warning: %zu of these runs %s for what no worker has. See tidemill queue "
-			"why RUN",
+		cli_say(c, "Warning: %zu of these runs %s in vain. See tidemill queue why RUN",
 			r.in_vain, r.in_vain == 1 ? "waits" : "wait");
 	return EXIT_DONE;
 }

@@ -9,7 +9,7 @@
 #define NARROW  .gives_way = true
 #define LENGTH                                                                                     \
 	{                                                                                          \
-		"DURATION", "/started_at", COLUMN_LENGTH, .until = "/ended_at"                     \
+		"DURATION", "/started_at", COLUMN_LENGTH, .until = "/ended_at", NARROW             \
 	}
 #define SHAPED(as) COLUMN_SHAPE, .shape = shape_##as, DETAILS
 
@@ -76,9 +76,10 @@ VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COL
 	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
 	{ "MESSAGE", "/message" }, { "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
-VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool" }, { "PRIORITY", "/priority" },
-	{ "SINCE", "/queued_at", T }, { "PIPELINE", "/pipeline" }, { "STEP", "/name" },
-	{ "ID", "/step_id" }, { "RUN", "/run_id", NARROW }, { "GPUS", "/gpus", NARROW },
+VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool", NARROW },
+	{ "PRIORITY", "/priority", NARROW }, { "SINCE", "/queued_at", T },
+	{ "PIPELINE", "/pipeline" }, { "STEP", "/name" }, { "ID", "/step_id" },
+	{ "RUN", "/run_id", NARROW }, { "GPUS", "/gpus", NARROW },
 	{ "WAITS FOR", "/blockers/0", COLUMN_BLOCKED });
 
 VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },

@@ -635,7 +635,7 @@ def test_what_waits_says_why(real, tmp_path):
     assert shown.stderr == f"Warning: its step a waits for what no worker has. See tidemill queue why {run}\n"
     listed = real.run("run", "list", "--pipeline", "vain")
     assert "in vain: no worker belongs to pool nowhere" in listed.stdout
-    assert listed.stderr == "Warning: 1 of these runs waits for what no worker has. See tidemill queue why RUN\n"
+    assert listed.stderr == "Warning: 1 of these runs waits in vain. See tidemill queue why RUN\n"
     why = real.run("queue", "why", run).stdout
     step = real.json("queue", "list", "--pool", "nowhere")["items"][0]["step_id"]
     lines = why.splitlines()
