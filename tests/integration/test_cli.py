@@ -646,9 +646,9 @@ def test_what_waits_says_why(real, tmp_path):
     assert [w["name"] for w in real.json("queue", "why", run)["items"]] == ["a", "b"]
     assert real.json("queue", "why", step)["unsatisfiable"] is True
     assert real.run("queue", "list", "-o", "name").stdout.splitlines().count(step) == 1
-    waited = real.run("run", "wait", run, "--timeout", "2s", expect=7)
+    waited = real.run("run", "wait", run, "--timeout", "6s", expect=7)
     assert "Waits in vain: no worker belongs to pool nowhere. No waiting helps" in waited.stderr
-    assert "Waits in vain: " in real.run("run", "wait", run, "--follow", "--timeout", "3s", expect=7).stderr
+    assert "Waits in vain: " in real.run("run", "wait", run, "--follow", "--timeout", "6s", expect=7).stderr
     real.run("run", "cancel", run)
     until(lambda: real.json("run", "show", run)["state"] == "cancelled", 20)
     assert real.run("queue", "why", run).stderr == "Nothing of it waits.\n"
