@@ -454,7 +454,7 @@ def test_cancel_at_the_moment_of_the_assignment(server, admin, project, hand):
     """The assignment is written, but not yet committed, when the cancellation looks: the step is not cancelled behind it."""
     server.sql("""
         CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
+            PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
         CREATE TRIGGER slowly BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION slowly()""")
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'"
     holder = subprocess.Popen(["psql", "-X", "-q", "-At", server.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
