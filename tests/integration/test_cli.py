@@ -642,7 +642,8 @@ def test_what_waits_says_why(real, tmp_path):
     assert lines[0].startswith(f"vain, step a ({step}): queued since ") and lines[0].endswith(", place 1 of 1, pool nowhere, priority 0")
     assert lines[1:3] == ["  no worker belongs to pool nowhere", "  No waiting helps: the fleet or the step must change."]
     assert lines[-1] == "  waits for step a (queued: no worker belongs to pool nowhere)"
-    assert real.run("queue", "why", step).stdout.splitlines()[:2] == lines[:2]
+    again = real.run("queue", "why", step).stdout.splitlines()
+    assert [line.split("queued since")[0] for line in again[:2]] == [line.split("queued since")[0] for line in lines[:2]]  # its age moves on
     assert [w["name"] for w in real.json("queue", "why", run)["items"]] == ["a", "b"]
     assert real.json("queue", "why", step)["unsatisfiable"] is True
     assert real.run("queue", "list", "-o", "name").stdout.splitlines().count(step) == 1
