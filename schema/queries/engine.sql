@@ -15,7 +15,7 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 	r.finishing_work,
 	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
-	a.started_at AS attempt_started_at, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
+	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
 FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN queue q ON q.step_id = s.id
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
@@ -78,7 +78,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::json
 -- params: project_id text, name text
 SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 'queued' AND admitted_at IS NULL ORDER BY id LIMIT 1;
 
--- Open runs that somebody should look at: something has ended that the run has not seen, or nothing was begun.
+-- Open runs that somebody should look at: something has ended that the run has not seen, or nothing was begun. A run that only
+-- waits for a worker to stop what it was asked to stop needs no look.
 -- name: engine_sweep :many
 -- params: count bigint
 SELECT id FROM (
@@ -87,6 +88,10 @@ SELECT id FROM (
 	SELECT r.id FROM run r WHERE r.state = 'finishing'
 	UNION
 	SELECT r.id FROM run r WHERE r.state IN ('queued', 'running') AND r.cancel_requested_at IS NOT NULL
+		AND (EXISTS (SELECT FROM step s WHERE s.run_id = r.id AND s.state IN ('waiting', 'queued'))
+			OR NOT EXISTS (SELECT FROM step s WHERE s.run_id = r.id AND s.state IN ('assigned', 'running', 'finishing'))
+			OR EXISTS (SELECT FROM attempt a WHERE a.run_id = r.id AND a.cancel_requested_at IS NULL
+				AND a.state IN ('assigned', 'preparing', 'running', 'finishing')))
 	UNION
 	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')

@@ -26,12 +26,15 @@ ORDER BY p.name LIMIT $5;
 -- params: id text, version bigint, description text, retention jsonb, actor text
 WITH moved AS (
 	UPDATE project SET description = coalesce($3, description), retention = coalesce($4, retention), version = version + 1
-	WHERE id = $1 AND version = $2
+	WHERE id = $1 AND version = $2 AND (coalesce($3, description), coalesce($4, retention)) IS DISTINCT FROM (description, retention)
 	RETURNING id, name, description, retention, created_at, version
 ), told AS (
 	INSERT INTO event (project_id, type, subject, actor) SELECT id, 'project.updated', id, $5 FROM moved
 )
-SELECT id, name, description, retention, created_at, version FROM moved;
+SELECT id, name, description, retention, created_at, version FROM moved
+UNION ALL
+SELECT id, name, description, retention, created_at, version FROM project
+WHERE id = $1 AND version = $2 AND (coalesce($3, description), coalesce($4, retention)) IS NOT DISTINCT FROM (description, retention);
 
 -- name: project_active_runs :one
 -- params: id text
@@ -59,10 +62,10 @@ WHERE m.project_id = $1 AND p.name > $2 ORDER BY p.name LIMIT $3;
 WITH put AS (
 	INSERT INTO member (project_id, principal_id, role)
 	SELECT $1, p.id, $3 FROM principal p WHERE p.name = $2 AND p.disabled_at IS NULL
-	ON CONFLICT (project_id, principal_id) DO UPDATE SET role = excluded.role
-	RETURNING principal_id, role
+	ON CONFLICT (project_id, principal_id) DO UPDATE SET role = excluded.role WHERE member.role <> excluded.role
+	RETURNING principal_id
 ), told AS (INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'project.members_changed', $1, $4 FROM put)
-SELECT p.name AS principal, put.role FROM put JOIN principal p ON p.id = put.principal_id;
+SELECT p.name AS principal, $3 AS role FROM principal p WHERE p.name = $2 AND p.disabled_at IS NULL;
 
 -- name: member_delete :one
 -- params: project_id text, principal text, actor text

@@ -130,48 +130,56 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 {
 	const struct monitor_file *f = c->in;
 	const struct db_rows *r = &rows[0];
+	struct monitor_row *m = c->state;
 	struct err e;
-	struct buf b;
 
 	if (check_against(&f->spec, r, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
+	m->model_id = db_str(r, 0, db_col(r, "model_id"));
+	if (db_bool(r, 0, db_col(r, "same")) &&
+		str_eq(m->model_id, db_str(r, 0, db_col(r, "old_model_id")))) {
+		monitor_get(c); /* nothing changes, its version neither */
+		return;
+	}
 	bool is_new = db_is_null(r, 0, db_col(r, "id"));
-	buf_init(&b, SPEC_MAX);
-	field_encode(monitor_spec_fields, &f->spec, &b);
-	struct monitor_row m = { .id = is_new ? call_id(c, "mon") : db_str(r, 0, db_col(r, "id")),
-		.project_id = c->project_id,
-		.name = f->metadata.name,
-		.spec = buf_str(&b),
-		.source = c->req->body,
-		.model_id = db_str(r, 0, db_col(r, "model_id")),
-		.alias = f->spec.subject.alias,
-		.created_by = call_actor(c) };
+	m->id = is_new ? call_id(c, "mon") : db_str(r, 0, db_col(r, "id"));
 	struct db_unit *u = call_unit(c);
 	if (is_new)
-		monitor_store_add(u, &m);
+		monitor_store_add(u, m);
 	else
-		monitor_store_update(u, &m, db_int(r, 0, db_col(r, "version")));
+		monitor_store_update(u, m, db_int(r, 0, db_col(r, "version")));
 	event_store_add(u, &(struct event_new){ .project_id = c->project_id,
 				   .type = is_new ? "monitor.created" : "monitor.updated",
-				   .subject = m.id,
+				   .subject = m->id,
 				   .actor = call_actor(c) });
-	buf_done(&b);
 	db_send(u, DB_WRITE, monitor_put_on_written, c);
 }
 
 static void monitor_put(struct call *c)
 {
 	const struct monitor_file *f = c->in;
+	struct monitor_row *m = arena_new_of(c->arena, struct monitor_row);
 	struct err e;
+	struct buf b;
 
 	if (check_file(c, f, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
+	buf_init(&b, SPEC_MAX);
+	field_encode(monitor_spec_fields, &f->spec, &b);
+	*m = (struct monitor_row){ .project_id = c->project_id,
+		.name = f->metadata.name,
+		.spec = arena_str(c->arena, buf_str(&b)),
+		.source = c->req->body,
+		.alias = f->spec.subject.alias,
+		.created_by = call_actor(c) };
+	buf_done(&b);
+	c->state = m;
 	struct db_unit *u = call_unit(c);
-	monitor_store_look(u, key_of(c), f->spec.subject.model, f->spec.retrain.pipeline);
+	monitor_store_look(u, m, f->spec.subject.model, f->spec.retrain.pipeline);
 	call_send(c, u, DB_READ, monitor_put_on_look);
 }
 

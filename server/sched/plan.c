@@ -265,7 +265,7 @@ static int look_at_attempt(struct plan *p, size_t i, struct err *e)
 	case ATTEMPT_LOST:
 	case ATTEMPT_STATE_COUNT: return step_failed(p, i, e);
 	}
-	if (p->run->cancelling && s->attempt_state < ATTEMPT_SUCCEEDED) {
+	if (p->run->cancelling && s->attempt_state < ATTEMPT_SUCCEEDED && !s->attempt_cancelling) {
 		p->cancel_attempts[p->cancel_n++] = s->attempt_id;
 		note(p, "attempt.cancel_requested", s->attempt_id, s->id,
 			step_data(p, s, STR("cancelled")));

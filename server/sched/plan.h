@@ -29,6 +29,7 @@ struct plan_step {
 	struct str attempt_id, attempt_reason, attempt_message, worker_id;
 	int attempt_state; /* enum attempt_state */
 	int64_t attempt_started_at;
+	bool attempt_cancelling; /* it has been asked to stop */
 };
 
 struct plan_run {

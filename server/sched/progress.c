@@ -182,6 +182,7 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.attempt_state =
 			state_of(db_str(r, i, db_col(r, "attempt_state")), attempt_state_names),
 		.attempt_started_at = db_time(r, i, db_col(r, "attempt_started_at")),
+		.attempt_cancelling = db_bool(r, i, db_col(r, "attempt_cancelling")),
 	};
 }
 

@@ -26,10 +26,10 @@ void monitor_store_get(struct db_unit *u, struct monitor_key m)
 }
 
 void monitor_store_look(
-	struct db_unit *u, struct monitor_key m, struct str model, struct str pipeline)
+	struct db_unit *u, const struct monitor_row *m, struct str model, struct str pipeline)
 {
-	db_stmt(u, SQL_MONITOR_PUT_LOOK, DB_TEXT(m.project_id), DB_TEXT(model), optional(pipeline),
-		DB_TEXT(m.name));
+	db_stmt(u, SQL_MONITOR_PUT_LOOK, DB_TEXT(m->project_id), DB_TEXT(model), optional(pipeline),
+		DB_TEXT(m->name), DB_JSON(m->spec), DB_TEXT(m->source));
 }
 
 void monitor_store_add(struct db_unit *u, const struct monitor_row *m)

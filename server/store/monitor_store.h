@@ -12,11 +12,11 @@ struct monitor_key {
 void monitor_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
 void monitor_store_get(struct db_unit *u, struct monitor_key m);
 /* One row, always: what a new spec is held against. */
-void monitor_store_look(
-	struct db_unit *u, struct monitor_key m, struct str model, struct str pipeline);
 struct monitor_row {
 	struct str id, project_id, name, spec, source, model_id, alias, created_by;
 };
+void monitor_store_look(
+	struct db_unit *u, const struct monitor_row *m, struct str model, struct str pipeline);
 void monitor_store_add(struct db_unit *u, const struct monitor_row *m);
 /* Guarded by the version: TM001 (store_changed). */
 void monitor_store_update(struct db_unit *u, const struct monitor_row *m, int64_t version);

@@ -387,6 +387,26 @@ def test_cancel_while_running_reaches_the_worker_and_frees_what_it_held(admin, p
     hand.finish(b)
 
 
+def test_a_cancelled_run_whose_worker_is_silent_is_not_written_again(server, admin, project, hand):
+    """The sweep is seen to pass by what only it finds: runs that are cancelled behind everybody's back."""
+    run = submit(admin, project, pipeline({"a": step(project), "b": step(project, needs="[a]")}))
+    [a] = hand.take()
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z")
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    until(lambda: steps_of(admin, run)["b"]["state"] == "cancelled", 10)
+    asked = f"SELECT count(*) FROM event WHERE type = 'attempt.cancel_requested' AND subject = '{a['attempt']}'"
+    until(lambda: server.sql(asked) == ["1"], 10)
+    version = run_of(admin, run)["version"]
+    for _ in range(2):
+        other = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 8}")}))
+        server.sql(f"UPDATE run SET cancel_requested_at = now() WHERE id = '{other['id']}'")
+        ended(admin, other, "cancelled")
+    assert run_of(admin, run)["version"] == version
+    assert server.sql(asked) == ["1"]
+    hand.finish(a, "cancelled", reason="cancelled", signal=15)
+    ended(admin, run, "cancelled")
+
+
 @pytest.mark.parametrize("state,more,run_state,step_state", [
     ("succeeded", {"exit_code": 0}, "succeeded", "succeeded"),
     ("failed", {"reason": "exit_code", "exit_code": 3}, "cancelled", "failed"),
