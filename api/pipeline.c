@@ -366,20 +366,26 @@ const struct field file_head_fields[] = {
 #undef THIS
 
 #define THIS pipeline
+#define PIPELINE_ITEM                                                                              \
+	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the pipeline" },                         \
+		{ "name", FIELD_STR, R, AT(name), .doc = "Unique in its project" },                \
+		{ "repository", FIELD_STR, R, AT(repository),                                      \
+			.doc = "Git repository; empty when the text was given" },                  \
+		{ "ref", FIELD_STR, R, AT(ref),                                                    \
+			.doc = "Branch or tag that runs take when they name none" },               \
+		{ "path", FIELD_STR, R, AT(path), .doc = "The file in the repository" },           \
+		{ "commit", FIELD_STR, R, AT(commit), .doc = "The commit that spec was read at" }, \
+		{ "paused", FIELD_BOOL, R, AT(paused), .doc = "Triggers do nothing" },             \
+		{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },        \
+	{                                                                                          \
+		"version", FIELD_INT, R, AT(version), .doc = "Moves with every change; the ETag"   \
+	}
+const struct field pipeline_item_fields[] = { PIPELINE_ITEM, { 0 } };
 const struct field pipeline_fields[] = {
-	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the pipeline" },
-	{ "name", FIELD_STR, R, AT(name), .doc = "Unique in its project" },
-	{ "repository", FIELD_STR, R, AT(repository),
-		.doc = "Git repository; empty when the text was given" },
-	{ "ref", FIELD_STR, R, AT(ref), .doc = "Branch or tag that runs take when they name none" },
-	{ "path", FIELD_STR, R, AT(path), .doc = "The file in the repository" },
-	{ "commit", FIELD_STR, R, AT(commit), .doc = "The commit that spec was read at" },
+	PIPELINE_ITEM,
 	{ "spec", FIELD_RAW, R, AT(spec), .max = 1 << 20, .doc = "The pipeline as it was read" },
 	{ "source", FIELD_STR, R | FIELD_TEXT, AT(source), .max = 1 << 20,
 		.doc = "The text as it was written" },
-	{ "paused", FIELD_BOOL, R, AT(paused), .doc = "Triggers do nothing" },
-	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was made" },
-	{ "version", FIELD_INT, R, AT(version), .doc = "Moves with every change; the ETag" },
 	{ 0 },
 };
 #undef THIS

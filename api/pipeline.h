@@ -248,6 +248,7 @@ struct pipeline {
 	int64_t created_at, version;
 };
 extern const struct field pipeline_fields[];
+extern const struct field pipeline_item_fields[]; /* the same in a list: without spec and source */
 
 /* PUT …/pipelines/{pipeline}: from a repository at a ref, or with the file's text. What is absent
  * stays as it is, null goes back to none or to the default. */

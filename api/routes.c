@@ -100,8 +100,9 @@ const struct route routes[] = {
 		PERM_READ, .ok = 200, STREAM_OUT, .doc = "Bytes of a file" },
 
 	/* pipelines and runs */
-	{ "pipelines.list", "GET", P "/pipelines", PERM_READ, .ok = 200, LIST(pipeline),
-		.doc = "Pipelines" },
+	{ "pipelines.list", "GET", P "/pipelines", PERM_READ, .ok = 200, .reply = REPLY_LIST,
+		.out = pipeline_item_fields, .out_size = sizeof(struct pipeline), QUERY(list_query),
+		.doc = "Pipelines, without their files" },
 	{ "pipelines.get", "GET", P "/pipelines/{pipeline}", PERM_READ, .ok = 200, OUT(pipeline),
 		.doc = "A pipeline" },
 	{ "pipelines.put", "PUT", P "/pipelines/{pipeline}", PERM_OPERATE, .ok = 200,
@@ -213,7 +214,7 @@ const struct route routes[] = {
 		OUT(decision), .doc = "A decision with all that it rests on" },
 
 	/* workers */
-	{ "workers.join_token", "POST", "/api/v1/workers/join-tokens", PERM_ADMIN, .ok = 201,
+	{ "workers.join_token", "POST", "/api/v1/workers/join-tokens", PERM_ADMIN, .ok = 201, IDEM,
 		IN(join_token_new), OUT(credential), .doc = "A token that enrols one worker" },
 	{ "workers.enroll", "POST", "/api/v1/workers/enroll", PERM_JOIN, .ok = 201, IN(enroll),
 		OUT(enrolled), .doc = "Enrol a worker with a join token" },

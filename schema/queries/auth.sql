@@ -80,7 +80,7 @@ UPDATE token SET used_at = now() WHERE id = $1 AND used_at IS NULL AND revoked_a
 SELECT t.id, t.kind, t.name, p.name AS principal, j.name AS project, t.role, t.created_at, t.expires_at, t.last_used_at,
 	t.revoked_at, t.principal_id
 FROM token t LEFT JOIN principal p ON p.id = t.principal_id LEFT JOIN project j ON j.id = t.project_id
-WHERE t.id = $1 AND t.kind IN ('pat', 'ci');
+WHERE t.id = $1 AND t.kind IN ('pat', 'ci', 'jn');
 
 -- name: token_list :many
 -- params: principal_id text, after text, count bigint

@@ -1,3 +1,4 @@
+-- One row when something has changed.
 -- name: pipeline_put :one
 -- params: id text, project_id text, name text, repository text, ref text, path text, commit text, spec jsonb, source text, actor text
 WITH put AS (
@@ -5,6 +6,8 @@ WITH put AS (
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 	ON CONFLICT (project_id, name) DO UPDATE SET repository = $4, ref = $5, path = $6, commit = $7, spec = $8, source = $9,
 		version = pipeline.version + 1
+	WHERE (pipeline.repository, pipeline.ref, pipeline.path, pipeline.commit, pipeline.spec, pipeline.source)
+		IS DISTINCT FROM ($4, $5, $6, $7, $8, $9)
 	RETURNING id
 ), told AS (
 	INSERT INTO event (project_id, type, subject, actor) SELECT $2, 'pipeline.updated', id, $10 FROM put
@@ -27,7 +30,7 @@ WHERE project_id = $1 AND name = $2;
 
 -- name: pipeline_list :many
 -- params: project_id text, after text, count bigint
-SELECT id, name, repository, ref, path, commit, spec, source, paused, created_at, version, name AS page_key FROM pipeline
+SELECT id, name, repository, ref, path, commit, paused, created_at, version, name AS page_key FROM pipeline
 WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3;
 
 -- name: pipeline_delete :one

@@ -1,6 +1,7 @@
 /* Bootstrap, sessions, tokens and principals. A secret is in the answer to its creation only. */
 #include "lib/json/json_read.h"
 #include "server/rest/handlers.h"
+#include "server/rest/minted.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 #include "server/store/event_store.h"
@@ -15,60 +16,13 @@ static void add_event(struct call *c, struct db_unit *u, const char *type, struc
 
 /* ---- tokens ---- */
 
-/* What the reply needs beside the row: the token's text, while this request made it. */
-struct minted {
-	struct str text;
-};
-
-static void token_on_row(struct call *c, const struct db_rows *rows)
-{
-	struct credential *t = arena_new_of(c->arena, struct credential);
-	const struct minted *m = c->state;
-	struct err e;
-
-	if (rows[0].n == 0) {
-		call_not_found(c, "token");
-		return;
-	}
-	if (db_row_decode(&rows[0], 0, credential_fields, c->arena, t, &e) < 0) {
-		call_fail(c, &e);
-		return;
-	}
-	if (m != NULL)
-		t->token = m->text;
-	call_reply(c, c->route->ok, credential_fields, t);
-}
-
-static void token_reply(struct call *c)
-{
-	struct db_unit *u = call_unit(c);
-
-	auth_store_token_get(u, c->object_id);
-	call_send(c, u, DB_READ, token_on_row);
-}
-
-static void token_replay(struct call *c)
-{
-	c->state = NULL;
-	token_reply(c);
-}
-
-static void token_on_inserted(struct call *c, const struct db_rows *rows)
-{
-	(void)rows;
-	token_reply(c);
-}
-
 static void token_insert(struct call *c, struct str principal_id, struct str project_id)
 {
 	const struct credential_new *in = c->in;
 	struct credential_row row = credential_mint(
 		c->app->pepper, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
-	struct minted *m = arena_new_of(c->arena, struct minted);
 	struct db_unit *u = call_unit(c);
 
-	m->text = row.text;
-	c->state = m;
 	auth_store_token_add(u, &(struct token_row){ .id = row.id,
 					.kind = row.kind,
 					.mac = row.mac,
@@ -80,7 +34,7 @@ static void token_insert(struct call *c, struct str principal_id, struct str pro
 					.expires_at = clock_add(clock_now(c->app->clock),
 						in->expires_in.span, 1) });
 	add_event(c, u, "token.created", row.id);
-	call_create(c, u, row.id, token_on_inserted, token_replay);
+	minted_create(c, u, &row);
 }
 
 static bool ci_has_project(struct call *c)
@@ -204,10 +158,6 @@ static void bootstrap_on_used(struct call *c, const struct db_rows *rows)
 	auth_forget(c->app->auth, c->who.token_id);
 	auth_store_principal_add(u, id, name, true);
 	struct credential_row row = credential_mint(c->app->pepper, CREDENTIAL_PAT, c->arena);
-	struct minted *m = arena_new_of(c->arena, struct minted);
-	m->text = row.text;
-	c->state = m;
-	c->object_id = row.id;
 	auth_store_token_add(
 		u, &(struct token_row){ .id = row.id,
 			   .kind = row.kind,
@@ -216,7 +166,7 @@ static void bootstrap_on_used(struct call *c, const struct db_rows *rows)
 			   .principal_id = id,
 			   .expires_at = clock_now(c->app->clock) + BOOTSTRAP_DAYS * CLOCK_DAY });
 	add_event(c, u, "principal.created", id);
-	call_send(c, u, DB_WRITE, token_on_inserted);
+	minted_send(c, u, &row);
 }
 
 static void bootstrap(struct call *c)

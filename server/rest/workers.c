@@ -1,6 +1,7 @@
 /* Workers as operators see them, and their enrolment. */
 #include "lib/json/json_write.h"
 #include "server/rest/handlers.h"
+#include "server/rest/minted.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 #include "server/store/event_store.h"
@@ -91,20 +92,6 @@ struct join {
 	int64_t expires_at;
 };
 
-static void join_on_inserted(struct call *c, const struct db_rows *rows)
-{
-	const struct join *j = c->state;
-	struct credential t = { .id = j->row.id,
-		.kind = CREDENTIAL_JOIN,
-		.name = STR("join"),
-		.created_at = clock_now(c->app->clock),
-		.expires_at = j->expires_at,
-		.token = j->row.text };
-
-	(void)rows;
-	call_reply(c, 201, credential_fields, &t);
-}
-
 static struct str join_data(struct call *c, const struct join_token_new *in)
 {
 	struct buf b;
@@ -130,23 +117,21 @@ static struct str join_data(struct call *c, const struct join_token_new *in)
 static void join_token(struct call *c)
 {
 	const struct join_token_new *in = c->in;
-	struct join *j = arena_new_of(c->arena, struct join);
+	struct credential_row row = credential_mint(c->app->pepper, CREDENTIAL_JOIN, c->arena);
 	struct db_unit *u = call_unit(c);
 
-	j->row = credential_mint(c->app->pepper, CREDENTIAL_JOIN, c->arena);
-	j->expires_at = clock_add(clock_now(c->app->clock), in->expires_in.span, 1);
-	c->state = j;
-	auth_store_token_add(u, &(struct token_row){ .id = j->row.id,
-					.kind = j->row.kind,
-					.mac = j->row.mac,
+	auth_store_token_add(u, &(struct token_row){ .id = row.id,
+					.kind = row.kind,
+					.mac = row.mac,
 					.name = STR("join"),
 					.data = join_data(c, in),
 					.created_by = call_actor(c),
-					.expires_at = j->expires_at });
+					.expires_at = clock_add(clock_now(c->app->clock),
+						in->expires_in.span, 1) });
 	event_store_add(
 		u, &(struct event_new){
-			   .type = "token.created", .subject = j->row.id, .actor = call_actor(c) });
-	call_send(c, u, DB_WRITE, join_on_inserted);
+			   .type = "token.created", .subject = row.id, .actor = call_actor(c) });
+	minted_create(c, u, &row);
 }
 
 static void enroll_on_done(struct call *c, const struct db_rows *rows)

@@ -1,10 +1,11 @@
 """Tokens and administrators: what a token opens is what was asked for, or there is none."""
 import http.client
+import json
 import zlib
 
 import pytest
 
-from harness import Server, until
+from harness import ROOT, Server, until
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -34,6 +35,30 @@ def test_a_limit_that_cannot_be_makes_no_token(server, api, bob, path, body):
     p = api.post(path, {"name": "x", **body}, expect=422).json()
     assert p["errors"][0]["pointer"] == "/project"
     assert server.sql("SELECT count(*) FROM token") == before
+
+
+# Their credential is used up by what they make (a bootstrap or join token, the person's own token as a cookie).
+MADE_ONCE = {"auth.bootstrap", "sessions.create", "workers.enroll"}
+
+
+def test_every_post_that_creates_takes_an_idempotency_key():
+    doc = json.loads((ROOT / "api/openapi.json").read_text())
+    posts = [m["post"] for m in doc["paths"].values() if "post" in m and "201" in m["post"]["responses"]]
+    assert len(posts) > 8
+    without = {p["operationId"] for p in posts if "Idempotency-Key" not in [q["name"] for q in p["parameters"]]}
+    assert without == MADE_ONCE
+
+
+def test_a_join_token_is_made_once_for_a_key(server, api):
+    count = "SELECT count(*) FROM token WHERE kind = 'jn'"
+    before = int(server.sql(count)[0])
+    head = {"Idempotency-Key": "join-1"}
+    first = api.post("/api/v1/workers/join-tokens", {"pool": "default"}, headers=head, expect=201).json()
+    again = api.post("/api/v1/workers/join-tokens", {"pool": "default"}, headers=head, expect=201)
+    assert first["token"].startswith("tdm_jn_") and again.headers["Idempotency-Replayed"] == "true"
+    assert again.json() == {k: v for k, v in first.items() if k != "token"}
+    assert api.post("/api/v1/workers/join-tokens", {"pool": "other"}, headers=head).status == 422
+    assert int(server.sql(count)[0]) == before + 1
 
 
 def test_knowing_the_id_of_a_token_is_not_using_it(server, api, project, bob):

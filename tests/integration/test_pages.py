@@ -1,23 +1,35 @@
-"""Pages of lists whose items are large."""
+"""Pages of lists whose items are large, and what lists leave out."""
 from harness import Server, query
 from stack import pipeline
+from world import World
 
 
 def test_a_page_of_large_items_is_cut_and_the_next_goes_on(server, api, project):
-    source = pipeline("p0", {"a": {"run": ["true"]}}) + "\n" + ("#" + "x" * 120 + "\n") * 8000
-    api.put(f"/api/v1/projects/{project}/pipelines/p0", {"source": source}, expect=200)
-    server.sql("INSERT INTO pipeline SELECT (jsonb_populate_record(p, jsonb_build_object('id', 'pl_' || i,"
-               " 'name', 'p' || i))).* FROM pipeline p, generate_series(1, 120) i WHERE p.name = 'p0'")
+    world = World(server, "large", "model-l")
+    source = world.monitor_source.replace("name: m}", "name: m0}") + "\n" + ("#" + "x" * 120 + "\n") * 8000
+    base = f"{world.base}/monitors"
+    api.put(f"{base}/m0", source.encode(), headers={"Content-Type": "application/yaml"}, expect=200)
+    api.delete(f"{base}/m", expect=204)
+    server.sql("INSERT INTO monitor SELECT (jsonb_populate_record(o, jsonb_build_object('id', 'mon_' || i,"
+               " 'name', 'm' || i))).* FROM monitor o, generate_series(1, 120) i WHERE o.name = 'm0'")
     names, sizes, cursor = [], [], None
     while cursor is not None or not names:
-        page = api.get(f"/api/v1/projects/{project}/pipelines?" + query(limit=500, **({"cursor": cursor} if cursor else {})), expect=200)
+        page = api.get(f"{base}?" + query(limit=500, **({"cursor": cursor} if cursor else {})), expect=200)
         items = page.json()["items"]
         assert items and all(len(i["source"]) == len(source) for i in items)
         names += [i["name"] for i in items]
         sizes.append(len(page.body))
         cursor = page.json().get("next_cursor")
-    assert sorted(names) == sorted(f"p{i}" for i in range(121)) and names == sorted(names)
+    assert sorted(names) == sorted(f"m{i}" for i in range(121)) and names == sorted(names)
     assert len(sizes) > 3 and max(sizes) < 24 << 20
+
+
+def test_a_list_of_pipelines_leaves_their_files_out(api, project):
+    source = pipeline("listed", {"a": {"run": ["true"]}})
+    made = api.put(f"/api/v1/projects/{project}/pipelines/listed", {"source": source}, expect=200).json()
+    assert made["source"] == source and "steps" in made["spec"]
+    [item] = [i for i in api.get(f"/api/v1/projects/{project}/pipelines", expect=200).json()["items"] if i["name"] == "listed"]
+    assert item == {k: v for k, v in made.items() if k not in ("spec", "source")}
 
 
 def test_a_run_with_more_params_than_an_answer_holds_is_said_so(postgres):

@@ -59,7 +59,7 @@ const Row = ({ run, blocked = waits(run) }: { run: Run; blocked?: Run['blocked']
 
 function Filters({ project }: { project: string }) {
   const [query, setQuery] = useQuery();
-  const pipelines = useList<Pipeline>(api(['projects', project, 'pipelines'], { limit: 500 }));
+  const pipelines = useList<Pick<Pipeline, 'name'>>(api(['projects', project, 'pipelines'], { limit: 500 }));
   const names = (pipelines.data ?? []).map((p) => p.name);
   if (query.pipeline && !names.includes(query.pipeline)) names.push(query.pipeline);
   return (
