@@ -54,7 +54,7 @@ static void sync_compare(struct call *c);
 static void sync_on_compared(struct call *c, const struct db_rows *rows);
 static void park(struct call *c);
 static void sync_on_details(struct call *c, const struct db_rows *rows);
-static void sync_on_woken(void *arg);
+static void sync_on_woken(void *arg, bool replaced);
 static void sync_on_left(void *arg);
 
 static void inventory_on_stored(struct call *c, const struct db_rows *rows)
@@ -66,21 +66,34 @@ static void inventory_on_stored(struct call *c, const struct db_rows *rows)
 	sync_report(c);
 }
 
-/* Everything of the request that is inventory: the text up to its attempts says it well enough. */
-static uint64_t inventory_hash(const struct call *c, const struct sync_request *in)
+static uint64_t hash_number(int64_t n, uint64_t h)
 {
-	uint64_t h = str_hash(in->boot_id, (uint64_t)in->memory ^ (uint64_t)(in->disk_free >> 30));
+	return str_hash((struct str){ (const char *)&n, sizeof n }, h);
+}
 
-	h = str_hash(in->release, h ^ (uint64_t)(in->cpus * 1000));
+/* Everything of the request that is stored as the worker's inventory; of the free disk only what
+ * changes by a gigabyte. */
+static uint64_t inventory_hash(const struct sync_request *in)
+{
+	uint64_t h = str_hash(in->release, str_hash(in->boot_id, 0));
+
+	h = hash_number(in->disk_free >> 30, hash_number(in->memory, h));
+	h = str_hash((struct str){ (const char *)&in->cpus, sizeof in->cpus }, h);
+	h = hash_number((int64_t)in->runtimes.n, h);
 	for (size_t i = 0; i < in->runtimes.n; i++)
 		h = str_hash(*list_at(&in->runtimes, struct str, i), h);
+	h = hash_number((int64_t)in->warnings.n, h);
 	for (size_t i = 0; i < in->warnings.n; i++)
 		h = str_hash(*list_at(&in->warnings, struct str, i), h);
 	for (size_t i = 0; i < in->devices.n; i++) {
 		const struct device *d = list_at(&in->devices, struct device, i);
-		h = str_hash(d->uuid, str_hash(d->health, str_hash(d->model, h)));
+		const struct str texts[] = { d->uuid, d->model, d->driver, d->bus_id, d->health,
+			d->mig };
+
+		for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+			h = str_hash(texts[k], h);
+		h = hash_number(d->memory, h);
 	}
-	(void)c;
 	return h | 1;
 }
 
@@ -96,8 +109,9 @@ static void worker_sync(struct call *c)
 	for (size_t i = 0; i < in->attempts.n; i++)
 		s->ids[i] = list_at(&in->attempts, struct sync_attempt, i)->id;
 	s->deadline = clock_elapsed(c->app->clock) + PARK_MS * 1000;
-	s->inventory = inventory_hash(c, in);
+	s->inventory = inventory_hash(in);
 	fleet_seen(c->app->fleet, c->who.worker_id);
+	fleet_keep_states(c->app->fleet, c->who.worker_id, s->ids, in->attempts.n);
 	if (fleet_knows_inventory(c->app->fleet, c->who.worker_id, s->inventory)) {
 		sync_report(c);
 		return;
@@ -111,7 +125,8 @@ static void worker_sync(struct call *c)
 
 static bool is_news(const struct call *c, const struct sync_attempt *a)
 {
-	return a->state != ATTEMPT_ASSIGNED && !fleet_knows_state(c->app->fleet, a->id, a->state);
+	return a->state != ATTEMPT_ASSIGNED &&
+	       !fleet_knows_state(c->app->fleet, c->who.worker_id, a->id, a->state);
 }
 
 static void sync_report(struct call *c)
@@ -170,7 +185,7 @@ static void note_states(struct sync *s, const struct db_rows *rows, int64_t ord)
 	for (size_t i = 0; i < s->in->attempts.n; i++) {
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		if (a->state != ATTEMPT_SUCCEEDED)
-			fleet_note_state(app->fleet, a->id, a->state);
+			fleet_note_state(app->fleet, s->call->who.worker_id, a->id, a->state);
 	}
 }
 
@@ -266,10 +281,9 @@ static void judge(
 		    db_int(known, row, db_col(known, "epoch")) == a->epoch;
 	bool over = !mine || ended_name(db_str(known, row, db_col(known, "state")));
 
-	if (over && ended(a->state)) {
-		fleet_forget_attempt(s->call->app->fleet, a->id);
+	if (over && ended(a->state))
 		*list_at(&s->reply.forget, struct str, s->reply.forget.n++) = a->id;
-	} else if (over && !a->cancelling)
+	else if (over && !a->cancelling)
 		add_cancel(s, a, "superseded");
 	else if (!over && !a->cancelling && !ended(a->state) &&
 		 db_bool(known, row, db_col(known, "cancelling")))
@@ -405,12 +419,17 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 	}
 }
 
-static void sync_on_woken(void *arg)
+/* A request whose place was taken ends with nothing: to park it again would take the place back. */
+static void sync_on_woken(void *arg, bool replaced)
 {
 	struct call *c = arg;
 	struct sync *s = c->state;
 
 	s->wait = NULL;
+	if (replaced) {
+		sync_reply_now(c);
+		return;
+	}
 	s->reply.assign = fleet_take(c->app->fleet, c->who.worker_id, c->arena);
 	if (s->reply.assign.n != 0 || clock_elapsed(c->app->clock) >= s->deadline)
 		sync_reply_now(c);

@@ -17,12 +17,13 @@ enum {
 	FLUSH_ARENA = 8 << 20,
 	HANDED_VALUES = ASSIGNMENT_VALUES_MAX,
 	HANDED_BYTES = 16 << 20,
-	AGREED_US = 20000000
+	AGREED_US = 20000000,
+	QUIET_US = 600000000 /* a worker that was silent for so long is not kept in mind */
 };
 
 struct fleet_wait {
 	struct fleet *fleet;
-	struct host *host;
+	struct host *host; /* NULL: a newer request has taken the place */
 	struct loop_timer timer;
 	fleet_cb *cb;
 	void *arg;
@@ -47,6 +48,7 @@ struct host {
 	char *id;
 	int64_t seen_at;
 	uint64_t inventory;
+	struct map *states; /* of its attempts: the last one stored + 1; NULL before the first */
 	bool dirty; /* seen since the last flush */
 	struct fleet_wait *wait;
 	struct handed *handed; /* the last one first */
@@ -61,7 +63,6 @@ struct host {
 struct fleet {
 	struct app *app;
 	struct map *hosts;
-	struct map *states; /* attempt -> its last stored state + 1 */
 	struct loop_timer flush;
 	struct hub_listener *listener;
 	size_t parked;
@@ -76,7 +77,6 @@ struct fleet *fleet_new(struct app *app)
 
 	f->app = app;
 	f->hosts = map_new();
-	f->states = map_new();
 	f->listener = hub_listen(app->hub, fleet_on_event, f);
 	loop_timer_init(&f->flush, app->loop, fleet_on_flush, f);
 	loop_timer_every(&f->flush, FLUSH_MS);
@@ -96,6 +96,7 @@ static void drop_handed(void *arg)
 static void host_free(struct host *h)
 {
 	drop_handed(h->handed);
+	map_free(h->states);
 	mem_free(h->agreed);
 	mem_free(h->id);
 	mem_free(h);
@@ -118,7 +119,6 @@ void fleet_free(struct fleet *f)
 		host_free(h);
 	}
 	map_free(f->hosts);
-	map_free(f->states);
 	mem_free(f);
 }
 
@@ -154,19 +154,39 @@ void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash)
 	host_of(f, worker_id)->inventory = hash;
 }
 
-bool fleet_knows_state(const struct fleet *f, struct str attempt_id, int state)
+bool fleet_knows_state(
+	const struct fleet *f, struct str worker_id, struct str attempt_id, int state)
 {
-	return (intptr_t)map_get(f->states, attempt_id) == state + 1;
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h != NULL && h->states != NULL &&
+	       (intptr_t)map_get(h->states, attempt_id) == state + 1;
 }
 
-void fleet_note_state(struct fleet *f, struct str attempt_id, int state)
+void fleet_note_state(struct fleet *f, struct str worker_id, struct str attempt_id, int state)
 {
-	(void)map_put(f->states, attempt_id, (void *)(intptr_t)(state + 1));
+	struct host *h = host_of(f, worker_id);
+
+	if (h->states == NULL)
+		h->states = map_new();
+	(void)map_put(h->states, attempt_id, (void *)(intptr_t)(state + 1));
 }
 
-void fleet_forget_attempt(struct fleet *f, struct str attempt_id)
+void fleet_keep_states(struct fleet *f, struct str worker_id, const struct str *attempts, size_t n)
 {
-	(void)map_remove(f->states, attempt_id);
+	struct host *h = host_of(f, worker_id);
+	struct map *kept;
+
+	if (h->states == NULL || map_count(h->states) <= n)
+		return;
+	kept = map_new();
+	for (size_t i = 0; i < n; i++) {
+		void *state = map_get(h->states, attempts[i]);
+		if (state != NULL)
+			(void)map_put(kept, attempts[i], state);
+	}
+	map_free(h->states);
+	h->states = kept;
 }
 
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id)
@@ -197,8 +217,11 @@ static void fleet_on_flush(void *arg)
 		struct host *h = value;
 		if (h->wait != NULL)
 			h->seen_at = now;
-		if (!h->dirty && h->wait == NULL)
+		if (!h->dirty && h->wait == NULL) {
+			if (now - h->seen_at > QUIET_US)
+				host_free(map_remove(f->hosts, key));
 			continue;
+		}
 		ids[n] = key;
 		times[n++] = h->seen_at;
 		h->dirty = false;
@@ -211,18 +234,15 @@ static void fleet_on_flush(void *arg)
 	arena_drop(a);
 }
 
-static void wait_fire(struct fleet_wait *w)
-{
-	fleet_cb *cb = w->cb;
-	void *arg = w->arg;
-
-	fleet_unpark(w);
-	cb(arg);
-}
-
 static void wait_on_timer(void *arg)
 {
-	wait_fire(arg);
+	struct fleet_wait *w = arg;
+	fleet_cb *cb = w->cb;
+	void *cb_arg = w->arg;
+	bool replaced = w->host == NULL;
+
+	fleet_unpark(w);
+	cb(cb_arg, replaced);
 }
 
 struct fleet_wait *fleet_park(
@@ -231,11 +251,14 @@ struct fleet_wait *fleet_park(
 	struct host *h = host_of(f, worker_id);
 	struct fleet_wait *w = mem_new_of(struct fleet_wait);
 
-	if (h->wait != NULL)
-		wait_fire(h->wait);
+	if (h->wait != NULL) {
+		h->wait->host = NULL;
+		loop_timer_set(&h->wait->timer, 0);
+	}
 	*w = (struct fleet_wait){ .fleet = f, .host = h, .cb = cb, .arg = arg };
 	loop_timer_init(&w->timer, f->app->loop, wait_on_timer, w);
-	loop_timer_set(&w->timer, ms);
+	/* What was handed to the one before is this one's now. */
+	loop_timer_set(&w->timer, h->handed != NULL ? 0 : ms);
 	h->wait = w;
 	f->parked++;
 	return w;
@@ -244,7 +267,8 @@ struct fleet_wait *fleet_park(
 void fleet_unpark(struct fleet_wait *w)
 {
 	loop_timer_cancel(&w->timer);
-	w->host->wait = NULL;
+	if (w->host != NULL)
+		w->host->wait = NULL;
 	w->fleet->parked--;
 	mem_free(w);
 }

@@ -12,7 +12,8 @@ struct app;
 struct fleet;
 struct fleet_wait;
 
-typedef void fleet_cb(void *arg);
+/* replaced: the worker has parked another request, which it is told everything by from now on. */
+typedef void fleet_cb(void *arg, bool replaced);
 
 struct fleet *fleet_new(struct app *app);
 void fleet_free(struct fleet *f); /* nothing may be parked any more; NULL is fine */
@@ -24,9 +25,12 @@ void fleet_seen(struct fleet *f, struct str worker_id);
  * called after the write; what another server has stored is not known here, and is stored again. */
 bool fleet_knows_inventory(const struct fleet *f, struct str worker_id, uint64_t hash);
 void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash);
-bool fleet_knows_state(const struct fleet *f, struct str attempt_id, int state);
-void fleet_note_state(struct fleet *f, struct str attempt_id, int state);
-void fleet_forget_attempt(struct fleet *f, struct str attempt_id);
+bool fleet_knows_state(
+	const struct fleet *f, struct str worker_id, struct str attempt_id, int state);
+void fleet_note_state(struct fleet *f, struct str worker_id, struct str attempt_id, int state);
+/* The worker holds these now: states of others, which it may have ended elsewhere, are forgotten.
+ */
+void fleet_keep_states(struct fleet *f, struct str worker_id, const struct str *attempts, size_t n);
 /* When this server last heard of it (wall time), 0: never. */
 int64_t fleet_seen_at(const struct fleet *f, struct str worker_id);
 /* The later of that and of what is stored; a pool_seen, the argument being the fleet. */
@@ -39,7 +43,7 @@ void fleet_agreed(
 	struct fleet *f, struct str worker_id, uint64_t wakes, const struct list *attempts);
 bool fleet_agrees(const struct fleet *f, struct str worker_id, const struct list *attempts);
 /* Parks: cb runs once, in a later turn, on a wake or after ms. One parked request per worker: a
- * second one wakes the first. */
+ * second one takes the place of the first, which ends as replaced. */
 struct fleet_wait *fleet_park(
 	struct fleet *f, struct str worker_id, int64_t ms, fleet_cb *cb, void *arg);
 void fleet_unpark(struct fleet_wait *w); /* without a callback; the client has gone */

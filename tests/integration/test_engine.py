@@ -517,6 +517,44 @@ def test_parked_sync_is_a_push(admin, project, hand):
     hand.finish(got["assign"][0])
 
 
+def parked(admin):
+    [line] = [n for n in admin.get("/metrics", expect=200).body.decode().splitlines()
+              if n.startswith("tidemill_workers_parked ")]
+    return float(line.split()[1])
+
+
+def test_a_second_parked_request_takes_the_place_of_the_first(server, admin, project, hand):
+    hand.sync()
+    until(lambda: parked(admin) == 0)
+    first, second = {}, {}
+    older = threading.Thread(target=lambda: first.update(hand.sync(wait=True)))
+    older.start()
+    until(lambda: parked(admin) == 1)
+    twin = Hand.__new__(Hand)
+    twin.__dict__.update(hand.__dict__, api=hand.api.with_token(hand.api.token))
+    newer = threading.Thread(target=lambda: second.update(twin.sync(wait=True)))
+    newer.start()
+    older.join(10)
+    assert not older.is_alive() and not first.get("assign")
+    assert newer.is_alive() and parked(admin) == 1
+    submit(admin, project, pipeline({"a": step(project)}))
+    newer.join(10)
+    assert [a["step_name"] for a in second["assign"]] == ["a"]
+    hand.finish(second["assign"][0])
+
+
+@pytest.mark.parametrize("key, value", [("memory", 40 << 30), ("model", "NVIDIA A100"), ("driver", "550.1"), ("bus_id", "0:1"),
+                                        ("mig", "1g.10gb"), ("health", "XID 79")])
+def test_whatever_changes_of_a_device_is_stored(server, admin, project, key, value):
+    device = {"uuid": f"GPU-{project}", "model": "NVIDIA H100 80GB HBM3", "memory": 80 << 30}
+    hand = Hand(server, admin, f"i-{project}", pool=project, devices=[device])
+    hand.sync()
+    hand.machine["devices"] = [{**device, key: value}]
+    hand.sync()
+    [stored] = admin.get(f"/api/v1/workers/i-{project}", expect=200).json()["devices"]
+    assert stored[key] == value
+
+
 def test_no_worker_is_given_more_than_it_has(admin, project, hand):
     runs = [submit(admin, project, pipeline({"a": step(project, resources="{cpus: 3}")})) for _ in range(4)]
     first = hand.take(2)
