@@ -55,6 +55,7 @@ struct server {
 	struct arena *arena;
 	struct rest *rest;
 	struct http_tls *tls;
+	struct ip_net *proxies;
 	struct loop_signal *term, *intr, *hup;
 	struct blob_gc *gc;
 	struct retention_daily *retention;
@@ -236,16 +237,18 @@ static void open_http(struct server *s)
 
 	s->rest = rest_new(bindings);
 	app->metrics = metrics_new();
-	app->http = http_server_new(
-		app->loop, &(struct http_config){ .app = app,
-				   .routes = rest_routes(s->rest),
-				   .auth = rest_auth,
-				   .fallback = page_reply,
-				   .refuse = flow_refuse,
-				   .host_ok = host_ok,
-				   .on_done = metrics_on_done,
-				   .limits = { .connections = (size_t)app->conf.max_connections,
-					   .per_ip = (size_t)app->conf.max_connections_per_ip } });
+	app->http = http_server_new(app->loop,
+		&(struct http_config){ .app = app,
+			.routes = rest_routes(s->rest),
+			.auth = rest_auth,
+			.fallback = page_reply,
+			.refuse = flow_refuse,
+			.host_ok = host_ok,
+			.on_done = metrics_on_done,
+			.proxies = s->proxies,
+			.n_proxies = app->conf.behind_tls_proxy ? app->conf.proxies.n : 0,
+			.limits = { .connections = (size_t)app->conf.max_connections,
+				.per_ip = (size_t)app->conf.max_connections_per_ip } });
 }
 
 static int server_open(struct server *s, struct err *e)
@@ -441,6 +444,19 @@ static int run_command(struct server *s, int argc, const char *const *argv, stru
 	return err_set(e, ERR_INVALID, "unknown command %.60s; see --help", command);
 }
 
+static int read_proxies(struct server *s, struct err *e)
+{
+	const struct list *texts = &s->app.conf.proxies;
+
+	s->proxies = arena_array_of(s->arena, struct ip_net, texts->n + 1);
+	for (size_t i = 0; i < texts->n; i++) {
+		struct err bad;
+		if (ip_net_parse(*list_at(texts, struct str, i), &s->proxies[i], &bad) < 0)
+			return err_set(e, ERR_INVALID, "proxies: %s", bad.msg);
+	}
+	return 0;
+}
+
 static int run(struct server *s, int argc, const char *const *argv, struct err *e)
 {
 	const char *file = getenv("TIDEMILL_CONFIG");
@@ -457,6 +473,8 @@ static int run(struct server *s, int argc, const char *const *argv, struct err *
 	if (!log_level_parse(s->app.conf.log_level, &level))
 		return err_set(e, ERR_INVALID, "log-level must be debug, info, warn or error");
 	log_set_level(level);
+	if (read_proxies(s, e) < 0)
+		return -1;
 	return run_command(s, argc - used, argv + used, e);
 }
 

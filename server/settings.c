@@ -18,6 +18,10 @@ const struct conf_row settings_rows[] = {
 		.doc = "Serve plain HTTP beyond the loopback interface" },
 	{ "behind-tls-proxy", CONF_BOOL, AT(behind_tls_proxy),
 		.doc = "A proxy in front speaks TLS" },
+	{ "proxies", CONF_LIST, AT(proxies), "127.0.0.0/8,::1",
+		.doc = "Addresses and networks of that proxy: what it says of clients "
+		       "(X-Forwarded-For, X-Forwarded-Proto) is believed, and "
+		       "max-connections-per-ip is not for it" },
 	{ "data-dir", CONF_TEXT, AT(data_dir), "/var/lib/tidemill",
 		.doc = "Folder of blobs and of the secret key file" },
 	{ "ui-dir", CONF_TEXT, AT(ui_dir),

@@ -128,7 +128,7 @@ static int args_decode(struct http_req *q, struct err *e)
 	return 0;
 }
 
-/* What a proxy on this host says of the client. Only its last word counts: what stands before that
+/* What a proxy in front says of the client. Only its last word counts: what stands before that
  * came from the client. */
 static void take_forwarded(struct http_call *k)
 {
@@ -136,7 +136,7 @@ static void take_forwarded(struct http_call *k)
 	struct str last = STR_NONE, rest, piece;
 	struct ip ip;
 
-	if (!k->server->cfg.behind_proxy || !ip_is_loopback(&q->peer_ip))
+	if (!server_is_proxy(k->server, &q->peer_ip))
 		return;
 	for (size_t i = 0; i < q->n_headers; i++)
 		if (str_eq_nocase(q->headers[i].name, STR("x-forwarded-for")))

@@ -171,6 +171,7 @@ bool stream_add(struct http_call *k, const struct stream_ref *r);
 void http_call_end(struct http_call *k); /* marks the answer complete and kicks the conn */
 
 /* server.c */
+bool server_is_proxy(const struct http_server *s, const struct ip *ip);
 void server_count(struct http_server *s, const struct ip *ip, int by);
 void server_note_gone(struct http_server *s); /* after a conn or a call went: is the drain over? */
 const char *server_date(struct http_server *s);

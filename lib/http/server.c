@@ -113,11 +113,20 @@ void server_count(struct http_server *s, const struct ip *ip, int by)
 		mem_free(map_remove(s->by_ip, ip_key(ip)));
 }
 
+bool server_is_proxy(const struct http_server *s, const struct ip *ip)
+{
+	for (size_t i = 0; i < s->cfg.n_proxies; i++)
+		if (ip_net_has(&s->cfg.proxies[i], ip))
+			return true;
+	return false;
+}
+
 static bool has_room(const struct http_server *s, const struct ip *ip)
 {
 	const struct ip_count *n = map_get(s->by_ip, ip_key(ip));
 
-	return s->n_conns < s->cfg.limits.connections && (n == NULL || n->n < s->cfg.limits.per_ip);
+	return s->n_conns < s->cfg.limits.connections &&
+	       (n == NULL || n->n < s->cfg.limits.per_ip || server_is_proxy(s, ip));
 }
 
 /* A connection over the limits is told so when that costs nothing, and closed. */

@@ -54,9 +54,11 @@ struct http_config {
 	/* Answers in its own words (true) what no route takes; NULL or false: problem+json. */
 	bool (*refuse)(struct http_req *q, const struct err *why);
 	bool (*host_ok)(void *app, struct str host); /* Host without port; NULL: every host */
-	/* A proxy on this host stands in front: from loopback peers the last X-Forwarded-For is
-	 * taken as the client's address, and X-Forwarded-Proto: https as TLS. From others never. */
-	bool behind_proxy;
+	/* Proxies that stand in front: from these peers the last X-Forwarded-For is taken as the
+	 * client's address, and X-Forwarded-Proto: https as TLS; from others never. Their
+	 * connections carry those of many clients and are bounded by limits.connections only. */
+	const struct ip_net *proxies;
+	size_t n_proxies;
 	void (*on_done)(void *app, const struct http_done *d); /* for metrics; NULL: none */
 	struct http_limits limits;
 	struct http_deadlines deadlines;

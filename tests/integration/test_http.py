@@ -307,10 +307,24 @@ def test_a_proxy_is_believed_only_when_told_so(server):
 
     said = ("X-Forwarded-For: 10.9.9.9, 203.0.113.7", "X-Forwarded-Proto: https")
     assert peer(server, *said) == "127.0.0.1 tls=0"
-    with serving("--behind", "proxy") as s:
+    with serving("--behind", "10.0.0.0/8") as s:
+        assert peer(s, *said) == "127.0.0.1 tls=0"
+    with serving("--behind", "127.0.0.0/8") as s:
         assert peer(s, *said) == "203.0.113.7 tls=1"
         assert peer(s, "X-Forwarded-For: 1.2.3.4", "X-Forwarded-For: 5.6.7.8") == "5.6.7.8 tls=0"
         assert peer(s, "X-Forwarded-For: nonsense") == "127.0.0.1 tls=0"
+
+
+def test_the_clients_of_a_proxy_do_not_share_the_limit_of_one_address():
+    for behind, status in (("10.0.0.0/8", 503), ("127.0.0.0/8", 200)):
+        with serving("--behind", behind, "--set", "per_ip=2") as s, contextlib.ExitStack() as held:
+            for _ in range(2):
+                conn = held.enter_context(s.connect())
+                conn.sendall(request("GET", "/ping"))
+                assert Reply.read(conn).status == 200
+            with s.connect() as third:
+                third.sendall(request("GET", "/ping"))
+                assert Reply.read(third).status == status
 
 
 def test_http_1_0(server):

@@ -1,11 +1,13 @@
 """Tokens and administrators: what a token opens is what was asked for, or there is none."""
 import http.client
 import json
+import re
+import subprocess
 import zlib
 
 import pytest
 
-from harness import ROOT, Server, until
+from harness import ROOT, Server, program, until
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -109,3 +111,19 @@ def test_recovery_makes_another_administrator_once(postgres):
         second = self_of(server, pat)
         assert second["admin"] is True and second["name"].startswith("admin-") and second["principal"] != first["principal"]
         assert server.client(token).post("/api/v1/auth/bootstrap").status in (401, 404)
+
+
+@pytest.mark.parametrize("settings, peer", [({}, "127.0.0.1"), ({"behind_tls_proxy": "true"}, "203.0.113.7"),
+                                            ({"behind_tls_proxy": "true", "proxies": "10.0.0.0/8, fd00::1"}, "127.0.0.1"),
+                                            ({"behind_tls_proxy": "true", "proxies": "10.0.0.0/8, 127.0.0.1"}, "203.0.113.7")])
+def test_only_a_proxy_that_is_known_says_who_its_clients_are(postgres, settings, peer):
+    with Server(postgres, **settings) as server:
+        server.admin().post("/api/v1/projects", {"name": "p"}, expect=201,
+                            headers={"X-Forwarded-For": "198.51.100.1, 203.0.113.7", "X-Request-Id": "who-is-it"})
+        [line] = until(lambda: re.findall(r".*who-is-it.*", server.log()))
+        assert peer in line and "198.51.100.1" not in line
+
+
+def test_a_proxy_that_is_no_address_is_named():
+    done = subprocess.run([program("tidemill-server"), "--proxies=10.0.0.0/8,balancer", "check"], capture_output=True, text=True)
+    assert done.returncode == 1 and 'proxies: "balancer"' in done.stderr

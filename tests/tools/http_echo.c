@@ -1,7 +1,7 @@
 /*
  * A small server around lib/http for tests and benchmarks.
  *
- *     http_echo [--tls CERT KEY] [--file PATH] [--set LIMIT_OR_DEADLINE=N] … [--behind proxy]
+ *     http_echo [--tls CERT KEY] [--file PATH] [--set LIMIT_OR_DEADLINE=N] … [--behind NETWORK]
  * [--port N]
  *
  * Prints "port=N" and serves until SIGTERM, then drains. Routes:
@@ -474,6 +474,7 @@ int main(int argc, char **argv)
 		.fallback = fallback,
 		.host_ok = host_ok };
 	struct loop_signal *term, *hup;
+	struct ip_net proxy;
 	int64_t port = 0;
 	int bound = 0;
 	struct err e;
@@ -486,7 +487,10 @@ int main(int argc, char **argv)
 				die(&e);
 			i += 2;
 		} else if (strcmp(argv[i], "--behind") == 0) {
-			c.behind_proxy = strcmp(argv[++i], "proxy") == 0;
+			if (ip_net_parse(str_c(argv[++i]), &proxy, &e) < 0)
+				die(&e);
+			c.proxies = &proxy;
+			c.n_proxies = 1;
 		} else if (strcmp(argv[i], "--file") == 0) {
 			app.file = argv[++i];
 		} else if (strcmp(argv[i], "--set") == 0) {
