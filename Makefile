@@ -58,6 +58,10 @@ TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
+# keep_names,LIST,FILES: what is made of a list of files is made again, too, when one of them has gone or is called otherwise.
+keep_names = $(shell mkdir -p $(GEN); echo '$(2)' | cmp -s - $(GEN)/$(1).names || echo '$(2)' > $(GEN)/$(1).names)
+$(call keep_names,sources,$(SOURCES))
+
 PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard worker/main.c),tidemill-worker) \
 	$(if $(wildcard cli/main.c),tidemill) $(if $(wildcard worker/init/main.c),tidemill-init) \
 	$(if $(wildcard lib/vcs/main.c),tidemill-git)
@@ -81,12 +85,13 @@ $(B)/%.o: %.S
 # The kernels of the statistics are vectorised by the compiler; -ffast-math stays forbidden.
 $(B)/lib/stats/%.o: CFLAGS_FILE := -O3 -ffp-contract=off
 
-$(B)/libtidemill.a: $(call obj,$(LIB_SRC))
+$(B)/libtidemill.a: $(call obj,$(LIB_SRC)) $(GEN)/sources.names
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(filter %.o,$^)
 
 LINK_CMD = $(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $(1) $(B)/libtidemill.a $(PKG_LIBS) $(LDFLAGS)
 
+$(PROGRAMS:%=$(B)/%) $(B)/unit: $(GEN)/sources.names
 $(B)/tidemill-server: $(call obj,server/main.c $(SERVER_SRC)) $(B)/gen/assets_data.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/tidemill-worker: $(call obj,worker/main.c $(WORKER_SRC)) $(B)/libtidemill.a
@@ -141,7 +146,8 @@ $(B)/build/gen/%.o: CFLAGS_FILE := -Wno-missing-prototypes
 
 # ---- generated sources -------------------------------------------------------------------------
 QUERIES := $(wildcard schema/queries/*.sql)
-$(GEN)/sql.h: $(QUERIES) tools/sqlgen.awk
+$(call keep_names,queries,$(QUERIES))
+$(GEN)/sql.h: $(QUERIES) $(GEN)/queries.names tools/sqlgen.awk
 	@mkdir -p $(@D)
 	awk -v mode=h -f tools/sqlgen.awk $(QUERIES) > $@
 $(GEN)/sql.c: $(GEN)/sql.h
@@ -149,13 +155,15 @@ $(GEN)/sql.c: $(GEN)/sql.h
 $(B)/build/gen/%.o: build/gen/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CFLAGS_FILE) -MMD -MP -c -o $@ $<
-$(GEN)/unit_main.c: $(wildcard tests/unit/*_test.c) tools/testgen.awk
+$(call keep_names,unit,$(wildcard tests/unit/*_test.c))
+$(GEN)/unit_main.c: $(wildcard tests/unit/*_test.c) $(GEN)/unit.names tools/testgen.awk
 	@mkdir -p $(@D)
 	awk -f tools/testgen.awk $(wildcard tests/unit/*_test.c) > $@
 
 # The dashboard and the migrations are compiled in. Without web/dist the server says so at /.
 ASSET_FILES := $(shell find web/dist -type f 2>/dev/null | sort) $(sort $(wildcard schema/migrations/*.sql))
-$(GEN)/assets.c $(GEN)/assets_data.S &: $(ASSET_FILES) tools/assets.sh
+$(call keep_names,assets,$(ASSET_FILES))
+$(GEN)/assets.c $(GEN)/assets_data.S &: $(ASSET_FILES) $(GEN)/assets.names tools/assets.sh
 	@mkdir -p $(GEN)
 	sh tools/assets.sh $(GEN)
 $(B)/gen/assets_data.o: $(GEN)/assets_data.S
