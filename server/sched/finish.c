@@ -524,9 +524,10 @@ static int add_closing(struct finishing *f, struct db_unit *u, const struct db_r
 	struct monitor_spec spec;
 	struct policy_state state;
 
-	retraining_store_close(u, f->run_id);
-	if (db_is_null(r, 0, db_col(r, "id")) || str_is(text_at(f, r, 0, "state"), "succeeded"))
+	if (db_is_null(r, 0, db_col(r, "id")) || str_is(text_at(f, r, 0, "state"), "succeeded")) {
+		retraining_store_close(u, f->run_id);
 		return 0;
+	}
 	if (monitor_spec_read(text_at(f, r, 0, "spec"), f->arena, &spec, &f->err) < 0 ||
 		policy_state_read(text_at(f, r, 0, "policy_state"), &state, &f->err) < 0)
 		return -1;
@@ -535,6 +536,7 @@ static int add_closing(struct finishing *f, struct db_unit *u, const struct db_r
 	struct str id = text_at(f, r, 0, "id");
 	monitor_store_advance(u, id, db_int(r, 0, db_col(r, "version")));
 	finish_store_monitor_state(u, id, policy_state_write(&state, f->arena));
+	retraining_store_close(u, f->run_id); /* the monitor first, as where a window closes */
 	return 0;
 }
 

@@ -249,8 +249,9 @@ void finish_add_success(struct finishing *f, struct db_unit *u)
 {
 	finish_store_advance(u, f->run_id, f->version);
 	if (f->spec.has_model) {
-		add_model(f, u);
+		/* Monitors first, as all that lock both monitors and aliases. */
 		add_monitors(f, u, false);
+		add_model(f, u);
 	}
 	retraining_store_close(u, f->run_id);
 	finish_store_state(u, f->run_id, "succeeded", STR(""), f->note);

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import Server, until
+from harness import Server, advisory_lock, until
 
 MACHINE = {"boot_id": "boot-1", "release": "test", "runtimes": ["process"], "cpus": 8, "memory": 32 << 30, "disk_free": 1 << 40}
 
@@ -477,19 +477,14 @@ def test_cancel_at_the_moment_of_the_assignment(server, admin, project, hand):
             PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
         CREATE TRIGGER slowly BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION slowly()""")
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'"
-    holder = subprocess.Popen(["psql", "-X", "-q", "-At", server.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        holder.stdin.write("SELECT pg_advisory_lock(4711); SELECT 'held';\n")
-        holder.stdin.flush()
-        while holder.stdout.readline() != "held\n":
-            pass
-        run = submit(admin, project, pipeline({"a": step(project)}))
-        hand.sync()
-        until(lambda: server.sql(waits.format("INSERT INTO attempt")) != ["0"], 20)
-        admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
-        until(lambda: server.sql(waits.format("step_unqueue")) != ["0"] or server.sql(waits.format("UPDATE step")) != ["0"], 10)
+        with advisory_lock(server.database, 4711):
+            run = submit(admin, project, pipeline({"a": step(project)}))
+            hand.sync()
+            until(lambda: server.sql(waits.format("INSERT INTO attempt")) != ["0"], 20)
+            admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+            until(lambda: server.sql(waits.format("step_unqueue")) != ["0"] or server.sql(waits.format("UPDATE step")) != ["0"], 10)
     finally:
-        holder.communicate("SELECT pg_advisory_unlock(4711);\n", 10)
         server.sql("DROP TRIGGER slowly ON attempt; DROP FUNCTION slowly")
     until(lambda: hand.sync() and run_of(admin, run)["state"] == "cancelled", 15)
     states = f"SELECT a.state FROM attempt a WHERE run_id = '{run['id']}' AND state NOT IN ('cancelled', 'failed', 'lost')"

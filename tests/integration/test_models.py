@@ -1,12 +1,13 @@
 """The registry and the end of runs: versions, files, aliases with history, the gate, runs that fail at their end."""
 import gzip
 import subprocess
+import threading
 import time
 
 import pytest
 
 import monitor_world as world
-from harness import BUILD, SANITIZERS, until
+from harness import BUILD, SANITIZERS, advisory_lock, until
 
 BASE = "/api/v1/projects/demo"
 PIPELINE = """
@@ -279,6 +280,41 @@ def test_aliases(server, api, data):
     assert "hand" in [m["name"] for m in api.get(f"{BASE}/models", expect=200).json()["items"]]
     api.delete(f"{BASE}/models/hand", expect=204)
     api.get(f"{BASE}/models/hand", expect=404)
+
+
+def test_the_gate_and_a_hand_may_move_a_watched_alias_at_once(server, api, data):
+    """The gate's transaction is held where it has moved the alias; a move by hand then waits for it, and not it for that one."""
+    pipeline(api, "both")
+    finish(server, api, submit(api, "both"), table(challenger=1.0))
+    finish(server, api, submit(api, "both"), table(challenger=1.5, champion=1.0))  # refused
+    spec = {"subject": {"model": "both", "alias": "champion"}, "columns": {"id": "id", "time": "t", "prediction": "p"},
+            "window": {"size": "1d"}}
+    api.put(f"{BASE}/monitors/both", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "both"}, "spec": spec},
+            expect=200)
+    tag = {"If-Match": api.get(f"{BASE}/models/both/aliases/champion", expect=200).headers["ETag"]}
+    server.sql("""
+        CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock_shared(4712); RETURN NEW; END $$;
+        CREATE TRIGGER slowly AFTER UPDATE ON model_alias FOR EACH ROW EXECUTE FUNCTION slowly()""")
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event {} 'advisory'"
+    by_gate, by_hand = {}, {}
+    run = submit(api, "both")
+    ends = threading.Thread(target=lambda: by_gate.update(finish(server, server.admin(), run, table(challenger=0.5, champion=1.0))))
+    hand = threading.Thread(target=lambda: by_hand.update(status=server.admin().put(
+        f"{BASE}/models/both/aliases/champion", {"version": 2, "force": True, "note": "by hand"}, headers=tag).status))
+    try:
+        with advisory_lock(server.database, 4712):
+            ends.start()
+            until(lambda: server.sql(waiting.format("=")), 30)
+            hand.start()
+            until(lambda: server.sql(waiting.format("<>")))
+    finally:
+        server.sql("DROP TRIGGER slowly ON model_alias; DROP FUNCTION slowly()")
+    ends.join(30)
+    hand.join(30)
+    assert (by_gate["state"], by_hand["status"]) == ("succeeded", 412)
+    assert version(api, "both", 3)["aliases"] == ["champion"]
+    assert server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == ["0"]
 
 
 def test_a_retraining_that_fails_is_closed_and_due_again(server, api, data):

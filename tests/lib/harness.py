@@ -8,6 +8,7 @@ client. Standard library only.
 Everything is started with a deadline and ended by its pid; when something fails to start, its log is in the exception.
 The folders are below /tmp (the cluster's user must reach them) and are removed at the end.
 """
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -96,6 +97,20 @@ class Postgres:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
+
+
+@contextlib.contextmanager
+def advisory_lock(url, number):
+    """Holds this lock of the database as long as the block lasts."""
+    holder = subprocess.Popen(["psql", "-X", "-q", "-At", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        holder.stdin.write(f"SELECT pg_advisory_lock({number}); SELECT 'held';\n")
+        holder.stdin.flush()
+        while (line := holder.stdout.readline()) != "held\n":
+            assert line, "psql has ended"
+        yield
+    finally:
+        holder.communicate(f"SELECT pg_advisory_unlock({number});\n", 10)
 
 
 class Reply:
