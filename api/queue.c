@@ -25,14 +25,18 @@ const struct field blocked_fields[] = {
 static const struct field blocker_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
 		.doc = "pool, runtime, requires, avoids, gpus, memory, cpus, disk, together, "
-		       "offline, draining, needs, group, backoff, new, placing, preparing" },
+		       "kept, quota, offline, draining, needs, group, backoff, new, placing, "
+		       "preparing" },
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "The same in words" },
 	{ "unsatisfiable", FIELD_BOOL, R, AT(unsatisfiable),
 		.doc = "No waiting helps: the fleet or the step must change" },
 	{ "what", FIELD_STR, R | E, AT(what),
-		.doc = "A label's key, what the GPUs must be, a runtime, a pool, a group" },
+		.doc = "A label's key, what the GPUs must be, a runtime, a pool, a group, a "
+		       "project, "
+		       "the step for which a worker is kept" },
 	{ "value", FIELD_STR, R | E, AT(value), .doc = "A label's value" },
-	{ "unit", FIELD_STR, R | E, AT(unit), .doc = "Of the amounts: gpus, bytes or millicpus" },
+	{ "unit", FIELD_STR, R | E, AT(unit),
+		.doc = "Of the amounts: gpus, bytes, millicpus or steps" },
 	{ "need", FIELD_INT, R | E, AT(need), HAS(has_need), .doc = "What it asks for" },
 	{ "free", FIELD_INT, R | E, AT(free), HAS(has_free),
 		.doc = "The most that one worker has free" },
@@ -54,7 +58,8 @@ static const struct field blocker_fields[] = {
 #define THIS wait_edit
 static const struct field wait_edit_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
-		.doc = "gpus, memory, cpus, disk, gpu_model, requires, avoids, runtime, pool, "
+		.doc = "gpus, memory, cpus, disk, time_limit, gpu_model, requires, avoids, "
+		       "runtime, pool, "
 		       "resume" },
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, a GPU model, a runtime, a pool" },
@@ -107,6 +112,52 @@ const struct field step_wait_fields[] = {
 		.sub = wait_change_fields, .size = sizeof(struct wait_change),
 		.doc = "The smallest change that would let it start at once" },
 	{ "as_of", FIELD_TIME, R, AT(as_of), .doc = "When this was so" },
+	{ 0 },
+};
+#undef THIS
+
+#define THIS quota_amount
+static const struct field quota_amount_fields[] = {
+	{ "nominal", FIELD_INT, R | N, AT(nominal), HAS(has_nominal),
+		.doc = "Granted: what others borrow gives way to it; null: no limit" },
+	{ "borrow", FIELD_INT, R, AT(borrow),
+		.doc = "What it may hold beyond that, after what is granted to others" },
+	{ "used", FIELD_INT, R, AT(used), .doc = "What it holds now" },
+	{ 0 },
+};
+#undef THIS
+#define THIS quota
+const struct field quota_fields[] = {
+	{ "project", FIELD_STR, R, AT(project), .doc = "Name of the project" },
+	{ "weight", FIELD_REAL, R, AT(weight),
+		.doc = "Twice the weight, twice the share where projects compete" },
+	{ "gpus", FIELD_OBJ, R, AT(gpus), .sub = quota_amount_fields,
+		.size = sizeof(struct quota_amount), .doc = "GPUs" },
+	{ "steps", FIELD_OBJ, R, AT(steps), .sub = quota_amount_fields,
+		.size = sizeof(struct quota_amount), .doc = "Steps that hold a worker" },
+	{ 0 },
+};
+#undef THIS
+
+enum { QUOTA_MAX = 1000000 };
+#define THIS quota_limit
+static const struct field quota_limit_fields[] = {
+	{ "nominal", FIELD_INT, FIELD_REQUIRED, AT(nominal), .max = QUOTA_MAX,
+		.doc = "Granted: what others borrow gives way to it" },
+	{ "borrow", FIELD_INT, 0, AT(borrow), .max = QUOTA_MAX,
+		.doc = "What it may hold beyond that (0)" },
+	{ 0 },
+};
+#undef THIS
+#define THIS quota_put
+const struct field quota_put_fields[] = {
+	{ "weight", FIELD_REAL, 0, AT(weight), .rmin = 0.001, .rmax = 1000, .fallback = "1",
+		.doc = "Twice the weight, twice the share where projects compete" },
+	{ "gpus", FIELD_OBJ, 0, AT(gpus), HAS(has_gpus), .sub = quota_limit_fields,
+		.size = sizeof(struct quota_limit), .doc = "GPUs; without it, no limit" },
+	{ "steps", FIELD_OBJ, 0, AT(steps), HAS(has_steps), .sub = quota_limit_fields,
+		.size = sizeof(struct quota_limit),
+		.doc = "Steps that hold a worker; without it, no limit" },
 	{ 0 },
 };
 #undef THIS

@@ -61,6 +61,28 @@ struct step_wait {
 };
 extern const struct field step_wait_fields[];
 
+/* What a project may hold at once, and holds. Without a limit: nominal is absent. */
+struct quota_amount {
+	int64_t nominal, borrow, used;
+	bool has_nominal;
+};
+struct quota {
+	struct str project;
+	double weight;
+	struct quota_amount gpus, steps;
+};
+extern const struct field quota_fields[];
+
+struct quota_limit {
+	int64_t nominal, borrow;
+};
+struct quota_put {
+	double weight;
+	struct quota_limit gpus, steps;
+	bool has_gpus, has_steps;
+};
+extern const struct field quota_put_fields[];
+
 struct queue_query {
 	struct page_query page;
 	struct str pool;

@@ -187,6 +187,25 @@ const struct command commands[] = {
 	{ "logs", "RUN", FLAGS(LOG_FLAGS), cmd_run_logs, "logs.step", NULL,
 		"The same as run logs" },
 
+	{ "quota list", "", LISTS, generic_list, "quotas.list", &view_quota,
+		"Quotas of all projects, and what they hold" },
+	{ "quota show", "[PROJECT]", NULL, cmd_quota_show, "quotas.get", &view_quota,
+		"What a project may hold of the workers, and holds; ours without a name" },
+	{ "quota set", "PROJECT",
+		FLAGS({ "gpus", FLAG_TEXT, .arg = "N",
+			      .doc = "GPUs granted: what others borrow gives way; 'none': no "
+				     "limit" },
+			{ "gpus-borrow", FLAG_TEXT, .arg = "N", .doc = "GPUs beyond that" },
+			{ "steps", FLAG_TEXT, .arg = "N",
+				.doc = "Running steps granted; 'none': no limit" },
+			{ "steps-borrow", FLAG_TEXT, .arg = "N",
+				.doc = "Running steps beyond that" },
+			{ "weight", FLAG_TEXT, .arg = "W",
+				.doc = "Twice the weight, twice the share where projects "
+				       "compete" }),
+		cmd_quota_set, "quotas.put", &view_quota,
+		"Change a project's quota; what is not given stays" },
+
 	{ "queue list", "",
 		FLAGS(LIMIT_FLAG, { "pool", FLAG_TEXT, .query = true, .arg = "NAME",
 					  .doc = "Only steps that want this pool" }),

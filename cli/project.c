@@ -1,7 +1,8 @@
-/* project, member, retention */
+/* project, member, retention, quota */
 #include "cli/generic.h"
 #include "cli/nouns.h"
 #include "cli/send.h"
+#include "lib/base/num.h"
 
 static const char *const ages[] = { "runs", "logs", "artifacts", "windows" };
 enum { AGES = sizeof ages / sizeof *ages };
@@ -95,4 +96,68 @@ int cmd_retention_run(struct cli *c, struct err *e)
 	if (!cli_has(c, "dry-run") && cli_confirm(c, "remove what is past its age", e) < 0)
 		return -1;
 	return generic_post(c, e);
+}
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
+
+int cmd_quota_show(struct cli *c, struct err *e)
+{
+	return cmd_project_show(c, e);
+}
+
+/* "gpus": {"nominal": 8, "borrow": 2}, by the flags, else as it is; left out without a limit. */
+static int send_limit(
+	struct send *s, const struct cli *c, const struct jsn *now, const char *name, struct err *e)
+{
+	const char *borrow_flag = arena_printf(c->arena, "%s-borrow", name).p;
+	const struct jsn *was = jsn_get(now, name);
+	struct str nominal = cli_text(c, name), borrow = cli_text(c, borrow_flag);
+	int64_t granted = jsn_get_int(jsn_get(was, "nominal"), -1);
+	int64_t beyond = jsn_get_int(jsn_get(was, "borrow"), 0);
+
+	if (str_is(nominal, "none"))
+		granted = -1;
+	else if (nominal.p != NULL && !num_parse_i64(nominal, 0, INT64_MAX, &granted))
+		return cli_usage(e, "--%s must be a number or 'none'", name);
+	if (borrow.p != NULL && !num_parse_i64(borrow, 0, INT64_MAX, &beyond))
+		return cli_usage(e, "--%s must be a number", borrow_flag);
+	if (granted < 0 && borrow.p != NULL)
+		return cli_usage(e, "--%s needs --%s: without a limit there is nothing to borrow",
+			borrow_flag, name);
+	if (granted < 0)
+		return 0;
+	jsn_key(&s->w, name);
+	jsn_obj_begin(&s->w);
+	jsn_key(&s->w, "nominal");
+	jsn_int(&s->w, granted);
+	jsn_key(&s->w, "borrow");
+	jsn_int(&s->w, beyond);
+	jsn_obj_end(&s->w);
+	return 0;
+}
+
+int cmd_quota_set(struct cli *c, struct err *e)
+{
+	struct api_call get = { .route = "quotas.get" }, q = { .route = c->cmd->route };
+	struct str weight = cli_text(c, "weight");
+	struct api_reply now;
+	struct send s;
+	double number = 0;
+
+	c->project = cli_arg(c, 0);
+	if (weight.p != NULL && !num_parse_double(weight, &number))
+		return cli_usage(e, "--weight must be a number");
+	if (api_do(c, &get, &now, e) < 0)
+		return -1;
+	send_init(&s);
+	jsn_key(&s.w, "weight");
+	jsn_real(&s.w, weight.p != NULL ? number : jsn_get_real(jsn_get(now.root, "weight"), 1));
+	int rc = send_limit(&s, c, now.root, "gpus", e);
+	if (rc == 0)
+		rc = send_limit(&s, c, now.root, "steps", e);
+	if (rc == 0)
+		rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	api_done(&now);
+	return rc;
 }

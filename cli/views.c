@@ -76,6 +76,11 @@ VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COL
 	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
 	{ "MESSAGE", "/message" }, { "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
+VIEW(quota, "/project", { "PROJECT", "/project" }, { "WEIGHT", "/weight", COLUMN_REAL },
+	{ "GPUS USED", "/gpus/used" }, { "GRANTED", "/gpus/nominal" }, { "BORROW", "/gpus/borrow" },
+	{ "STEPS USED", "/steps/used" }, { "GRANTED", "/steps/nominal" },
+	{ "BORROW", "/steps/borrow" });
+
 VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool", NARROW },
 	{ "PRIORITY", "/priority", NARROW }, { "SINCE", "/queued_at", T },
 	{ "PIPELINE", "/pipeline" }, { "STEP", "/name" }, { "ID", "/step_id" },

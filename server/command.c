@@ -185,6 +185,7 @@ static void looking_on_rows(void *arg, const struct db_rows *rows, const struct 
 		pool_add_steps(l->pool, &rows[0]);
 		pool_set_workers(l->pool, &rows[1]);
 		pool_set_attempts(l->pool, &rows[2]);
+		pool_set_projects(l->pool, &rows[3]);
 	}
 	loop_stop(l->sync.loop);
 }
@@ -229,6 +230,7 @@ int command_snapshot(const struct settings *conf, struct err *e)
 		sched_store_queue_all(u);
 		sched_store_workers(u);
 		sched_store_attempts(u);
+		sched_store_projects(u);
 		db_send(u, DB_WRITE, looking_on_rows, &look);
 		loop_run(l.app.loop);
 		struct arena *a = arena_new(SNAPSHOT_ARENA);

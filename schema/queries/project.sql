@@ -52,6 +52,24 @@ WITH gone AS (
 )
 SELECT id FROM gone;
 
+-- name: quota_get :one
+-- params: project_id text
+SELECT * FROM project_quota WHERE project_id = $1;
+
+-- name: quota_list :many
+-- params: after text, count bigint
+SELECT *, project AS page_key FROM project_quota WHERE project > $1 ORDER BY project LIMIT $2;
+
+-- name: quota_put :exec
+-- params: project_id text, weight float8, gpus bigint, gpus_borrow bigint, steps bigint, steps_borrow bigint, actor text
+WITH put AS (
+	UPDATE project SET quota_weight = $2, quota_gpus = $3, quota_gpus_borrow = $4, quota_steps = $5, quota_steps_borrow = $6
+	WHERE id = $1 RETURNING id
+)
+INSERT INTO event (project_id, type, subject, actor, data)
+SELECT id, 'project.quota_changed', id, $7, jsonb_build_object('weight', $2, 'gpus', $3, 'gpus_borrow', $4, 'steps', $5,
+	'steps_borrow', $6) FROM put;
+
 -- name: member_list :many
 -- params: project_id text, after text, count bigint
 SELECT p.name AS principal, m.role, p.name AS page_key FROM member m JOIN principal p ON p.id = m.principal_id

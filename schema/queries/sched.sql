@@ -33,6 +33,11 @@ SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.
 	w.lost_at, s.seen_at
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND w.state <> 'disabled';
 
+-- name: sched_projects :many
+SELECT id, name, quota_weight AS weight, quota_gpus AS gpus, quota_gpus_borrow AS gpus_borrow, quota_steps AS steps,
+	quota_steps_borrow AS steps_borrow
+FROM project;
+
 -- name: sched_attempts :many
 SELECT id, worker_id, project_id, cpus, memory, devices, time_limit, started_at FROM attempt
 WHERE state IN ('assigned', 'preparing', 'running', 'finishing');

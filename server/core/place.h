@@ -3,12 +3,21 @@
  * snapshot gives the same answer, whatever the order of its projects, steps and workers; the GPUs
  * of a worker are taken in the order given, and of one model and memory where that is possible.
  *
- * Order: priority, then the project with the fewest running steps by weight (placements of this
- * pass count), then the longest wait, then the id. Each step is tried once; a blocked one is passed
- * by those behind it. A step with GPUs goes where it leaves the fewest matching GPUs free, one
+ * Order: first the steps with which their project stays within what its quota grants it, then those
+ * that borrow; priority; then the project with the least by weight of what it holds most of (its
+ * dominant share of GPUs, CPUs or memory; placements of this pass count); then the longest wait;
+ * then the id. No project gets more than its quota and what it may borrow.
+ *
+ * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free, one
  * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest
  * attempts, then the id. A worker that is avoided comes after all others. No worker is ever given
  * more than it has free.
+ *
+ * A step that finds no place is passed by those behind it, but not for ever: a worker is kept for
+ * it (backfill with reservations, as EASY of D. Lifka, 1995, per worker). It is the one whose work
+ * ends first by its time limits; others may use what is kept only if their own time limits end
+ * before, or if they leave enough. Where no time limits say when that will be, a worker is kept
+ * once the step has waited for PLACE_PATIENCE, and given to nobody else meanwhile.
  *
  * Why a step was not placed is worked out when asked for (place_why.h).
  *
@@ -20,16 +29,28 @@
 #define SERVER_CORE_PLACE_H
 #include "server/core/gpus.h"
 
-enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64 };
+enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_KEPT_MAX = 16 };
+#define PLACE_PATIENCE INT64_C(600000000) /* microseconds */
+#define PLACE_NOWHERE  UINT32_MAX
 
 struct place_label {
 	struct str key, value;
 };
 
+/* What a project may hold at once. */
+struct place_quota {
+	bool limited; /* else there is none */
+	uint32_t nominal, borrow; /* granted, and beyond that, after what is granted to others */
+};
+
 struct place_project {
-	struct str id;
+	struct str id, name; /* the name is for people */
 	double weight; /* > 0; twice the weight, twice the share */
-	uint32_t running; /* steps that hold a worker now */
+	uint32_t running; /* steps that hold a worker now, and what they hold: */
+	uint32_t gpus;
+	double cpus;
+	uint64_t memory;
+	struct place_quota gpus_quota, steps_quota;
 };
 
 struct place_step {
@@ -46,6 +67,7 @@ struct place_step {
 	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, below 32, the best first */
 	uint8_t runtimes_n;
 	int64_t time_limit; /* microseconds that it may run; 0: for ever */
+	uint32_t kept; /* the worker that the last pass kept for it, plus one; 0: none */
 };
 
 struct place_gpu {
@@ -70,8 +92,8 @@ struct place_worker {
 	bool avoided; /* attempts have failed by its fault: it is taken when no other fits */
 };
 
-/* What an attempt holds of a worker; what is free there has been counted without it. The pass does
- * not look at these: they tell when what they hold may become free. */
+/* What an attempt holds of a worker; what is free there has been counted without it. They tell when
+ * what they hold becomes free. */
 struct place_running {
 	uint32_t worker; /* position in the snapshot's workers */
 	double cpus;
@@ -87,6 +109,7 @@ struct place_snapshot {
 	const struct place_worker *workers;
 	const struct place_running *running;
 	size_t projects_n, steps_n, workers_n, running_n;
+	int64_t now; /* microseconds */
 	const char *const *runtimes; /* their names by number, for people; may be NULL */
 	uint64_t seed; /* of hash tables: random, so that nobody can fill them; changes no answer */
 };
@@ -98,12 +121,19 @@ struct place_assignment {
 	uint32_t gpus_n;
 };
 
+/* A worker that is kept for a step that waits. */
+struct place_kept {
+	uint32_t step, worker;
+	int64_t until; /* when it can start there; 0: not known */
+};
+
 struct place_pass;
 
 struct place_result {
 	const struct place_assignment *placed; /* in the order of decision */
 	const uint32_t *waiting; /* steps, in the order in which they were tried */
-	size_t placed_n, waiting_n;
+	const struct place_kept *kept;
+	size_t placed_n, waiting_n, kept_n;
 	struct place_pass *pass; /* for place_why.h */
 };
 

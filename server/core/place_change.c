@@ -10,12 +10,15 @@ static const uint32_t weights[PLACE_EDIT_KINDS] = { [PLACE_EDIT_GPUS] = 1,
 	[PLACE_EDIT_MEMORY] = 1,
 	[PLACE_EDIT_CPUS] = 1,
 	[PLACE_EDIT_DISK] = 1,
+	[PLACE_EDIT_TIME_LIMIT] = 1,
 	[PLACE_EDIT_GPU_MODEL] = 2,
 	[PLACE_EDIT_REQUIRES] = 3,
 	[PLACE_EDIT_AVOIDS] = 3,
 	[PLACE_EDIT_RUNTIME] = 4,
 	[PLACE_EDIT_POOL] = 5,
 	[PLACE_EDIT_RESUME] = 6 };
+
+#define TIME_LEAST INT64_C(60000000) /* microseconds: shorter is no proposal */
 
 struct offer {
 	struct place_change change;
@@ -96,11 +99,45 @@ static void ask_gpus(struct offer *o, const struct place_pass *p, const struct p
 		cut(o, PLACE_EDIT_GPUS, need, match);
 }
 
-static struct offer ask(const struct place_pass *p, const struct place_shape *shape, uint32_t at)
+/* What is kept for another may be used in time, or when enough of it is left: of what the step
+ * would ask for by then. */
+static void ask_time(
+	struct offer *o, const struct place_pass *p, const struct place_slot *slot, uint32_t step)
 {
+	const struct place_step *s = &p->s->steps[step];
+	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	static const int dims[] = { [PLACE_EDIT_GPUS] = DIM_GPUS,
+		[PLACE_EDIT_MEMORY] = DIM_MEMORY,
+		[PLACE_EDIT_CPUS] = DIM_CPUS,
+		[PLACE_EDIT_DISK] = DIM_DISK };
+	int64_t need[DIMS];
+	bool enough = true;
+
+	if (slot->kept == 0 || p->kept[slot->kept - 1].step == step)
+		return;
+	const struct place_keep *k = &p->kept[slot->kept - 1];
+	memcpy(need, shape->need, sizeof need);
+	for (uint32_t i = 0; i < o->change.edits_n; i++)
+		if (o->change.edits[i].kind <= PLACE_EDIT_DISK)
+			need[dims[o->change.edits[i].kind]] = o->change.edits[i].to;
+	for (int d = 0; d < DIMS; d++)
+		enough = enough && need[d] <= k->spare[d];
+	if (enough || (s->time_limit != 0 && k->until != 0 && p->now + s->time_limit <= k->until))
+		return;
+	if (k->until < p->now + TIME_LEAST)
+		o->possible = false;
+	else
+		edit(o, &(struct place_edit){ .kind = PLACE_EDIT_TIME_LIMIT,
+				.from = s->time_limit,
+				.to = k->until - p->now });
+}
+
+static struct offer ask(const struct place_pass *p, uint32_t step, uint32_t at)
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	const struct place_slot *slot = &p->slots[at];
 	const struct place_worker *w = &p->s->workers[slot->worker];
-	const struct place_step *s = &p->s->steps[shape->step];
+	const struct place_step *s = &p->s->steps[step];
 	struct offer o = { .change = { .worker = w->id, .worker_name = place_name(w) },
 		.possible = !w->offline };
 
@@ -116,6 +153,7 @@ static struct offer ask(const struct place_pass *p, const struct place_shape *sh
 		ask_runtime(&o, p, w);
 	if (!str_eq(w->pool, s->pool))
 		edit(&o, &(struct place_edit){ .kind = PLACE_EDIT_POOL, .what = w->pool });
+	ask_time(&o, p, slot, step);
 	if (w->draining)
 		edit(&o, &(struct place_edit){ .kind = PLACE_EDIT_RESUME });
 	return o;
@@ -136,11 +174,11 @@ static bool better(const struct offer *a, const struct offer *b)
 bool place_change(const struct place_result *r, size_t waiting, struct place_change *ret)
 {
 	const struct place_pass *p = r->pass;
-	const struct place_shape *shape = &p->shapes[p->shape_of[r->waiting[waiting]]];
+	uint32_t step = r->waiting[waiting];
 	struct offer best = { .possible = false };
 
-	for (uint32_t i = 0; i < p->slots_n; i++) {
-		const struct offer o = ask(p, shape, i);
+	for (uint32_t i = 0; i < p->slots_n && !p->over[step]; i++) {
+		const struct offer o = ask(p, step, i);
 		if (better(&o, &best))
 			best = o;
 	}

@@ -398,6 +398,10 @@ void place_index(struct place_pass *p)
 	p->shapes = arena_array_of(p->a, struct place_shape, n + 1);
 	p->shape_of = arena_array_of(p->a, uint32_t, n + 1);
 	p->list = arena_array_of(p->a, uint32_t, (size_t)p->slots_n + 1);
+	p->kept = arena_array_of(p->a, struct place_keep, PLACE_KEPT_MAX);
+	p->over = arena_array_of(p->a, bool, n + 1);
+	p->over_why = arena_array_of(p->a, const struct place_blocker *, n + 1);
+	p->now = p->s->now;
 	for (uint32_t i = 0; i < n; i++)
 		p->shape_of[i] = shape_of(p, &t, i);
 }

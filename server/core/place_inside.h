@@ -9,8 +9,6 @@
 #define SERVER_CORE_PLACE_INSIDE_H
 #include "server/core/place_why.h"
 
-#define PLACE_NOWHERE UINT32_MAX
-
 /* A worker as placement sees it, in order of ids. Amounts are what is free. */
 struct place_slot {
 	int64_t cpus; /* thousandths */
@@ -22,6 +20,8 @@ struct place_slot {
 	uint64_t pool; /* hash */
 	const uint64_t *labels; /* hashes of key and value */
 	bool avoided;
+	uint32_t hold; /* first of its holds, number + 1, in order of their ends */
+	uint32_t kept; /* number + 1 of what it is kept for */
 };
 
 struct place_group {
@@ -45,12 +45,42 @@ struct place_site {
 	uint32_t step, where, want; /* want: PLACE_NOWHERE without GPUs */
 };
 
+/* Whether a shape has found no place: free amounts only shrink in a pass. */
+enum place_standing {
+	PLACE_OPEN,
+	PLACE_KEPT_ONLY, /* only where it is kept for others, which a time limit may allow */
+	PLACE_BLOCKED
+};
+
 struct place_shape {
 	uint32_t step, site;
 	int64_t need[DIMS];
-	bool blocked;
+	enum place_standing standing;
+	bool no_start, no_keep; /* no worker can be kept for it: with a time, at all */
 	const struct place_blocker *blockers;
 	uint32_t blockers_n;
+};
+
+/* What somebody holds of a slot, and until when. */
+struct place_hold {
+	int64_t ends_by; /* INT64_MAX: not known */
+	int64_t cpus;
+	uint64_t memory;
+	uint32_t kind, gpus; /* GPUs of one kind; others do not count */
+	uint32_t next; /* number + 1 */
+};
+
+/* A slot that is kept for a step. */
+struct place_keep {
+	uint32_t slot, step;
+	int64_t until; /* 0: not known */
+	int64_t spare[DIMS]; /* what others may hold beyond `until` */
+};
+
+/* What a project holds. */
+struct place_used {
+	uint64_t steps, gpus, memory;
+	int64_t cpus; /* thousandths */
 };
 
 /* Positions of things that are alike: hash table over the caller's own equality. */
@@ -72,6 +102,16 @@ struct place_pass {
 	struct place_shape *shapes;
 	uint32_t *shape_of; /* by step */
 	uint32_t *list; /* room for slots, while blockers are worked out */
+	int64_t now;
+	const struct place_assignment *placed;
+	size_t placed_n;
+	struct place_hold *holds; /* NULL until somebody asks when they end */
+	uint32_t holds_n;
+	struct place_keep *kept;
+	uint32_t kept_n, keep_tries;
+	bool *over; /* by step: it would be more than its project's quota */
+	const struct place_blocker **over_why; /* … and the blocker, once asked for */
+	struct place_used *used; /* by project, placements included */
 	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
 };
 
@@ -88,6 +128,19 @@ uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds);
 struct place_assignment place_take(
 	struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at);
+
+/* Whether the step may use the slot, which it fits, although it may be kept for another. */
+bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32_t step,
+	const struct place_shape *shape);
+
+/* place_order.c: steps in the order of their turn; `try` places the step or not. */
+typedef bool place_try(struct place_pass *p, void *arg, uint32_t step);
+void place_in_order(struct place_pass *p, place_try *try, void *arg);
+
+/* place_keep.c: keeps a worker for a step that found no place, if that is due. */
+void place_keep(struct place_pass *p, uint32_t step);
+/* A step was placed on the slot just now. */
+void place_holds(struct place_pass *p, uint32_t step, uint32_t slot);
 
 /* place_why.c: the checks that do not look at amounts, one by one. */
 bool place_offers(const struct place_worker *w, const struct place_step *s);

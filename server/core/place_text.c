@@ -1,3 +1,4 @@
+#include "lib/base/clock.h"
 #include "lib/base/num.h"
 #include "server/core/names.h"
 #include "server/core/place_why.h"
@@ -7,7 +8,8 @@
 const char *place_blocker_name(enum place_blocker_kind k)
 {
 	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "runtime", "requires",
-		"avoids", "gpus", "memory", "cpus", "disk", "together", "offline", "draining" };
+		"avoids", "gpus", "memory", "cpus", "disk", "together", "kept", "quota", "offline",
+		"draining" };
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
@@ -16,7 +18,7 @@ const char *place_blocker_name(enum place_blocker_kind k)
 const char *place_edit_name(enum place_edit_kind k)
 {
 	static const char *const names[PLACE_EDIT_KINDS] = { "gpus", "memory", "cpus", "disk",
-		"gpu_model", "requires", "avoids", "runtime", "pool", "resume" };
+		"time_limit", "gpu_model", "requires", "avoids", "runtime", "pool", "resume" };
 
 	BUG_ON((unsigned)k >= PLACE_EDIT_KINDS);
 	return names[k];
@@ -168,6 +170,48 @@ static void explain_gone(char out[PLACE_TEXT_MAX], const struct place_blocker *b
 			b->workers, STR_ARG(pool), is, STR_ARG(worker));
 }
 
+static void explain_kept(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
+{
+	char time[CLOCK_TEXT_MAX];
+	struct str worker = names_shown(b->worker_name);
+
+	if (!numbers)
+		(void)str_print(
+			out, PLACE_TEXT_MAX, "what it needs is free and kept for a step before it");
+	else if (b->until != 0)
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"%.*s has room, which is kept until %s for a step before it; with a time "
+			"limit that ends by then it could start",
+			STR_ARG(worker), clock_format(time, b->until));
+	else
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"%.*s has room, which is kept for a step before it", STR_ARG(worker));
+}
+
+static void explain_quota(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
+{
+	struct str project = names_shown(b->what);
+	const char *unit = b->need == 0 ? "running step" : "GPU";
+	const char *s = b->most_all == 1 ? "" : "s";
+
+	if (b->never && b->need != 0)
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"asks for %lld GPUs, and the quota of project %.*s is %lld",
+			(long long)b->need, STR_ARG(project), (long long)b->most_all);
+	else if (!numbers)
+		(void)str_print(out, PLACE_TEXT_MAX, "project %.*s is at its quota of %lld %s%s",
+			STR_ARG(project), (long long)b->most_all, unit, s);
+	else if (b->need == 0)
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"project %.*s is at its quota of %lld running step%s", STR_ARG(project),
+			(long long)b->most_all, s);
+	else
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"asks for %lld GPU%s, and project %.*s has %lld left of its quota of %lld",
+			(long long)b->need, b->need == 1 ? "" : "s", STR_ARG(project),
+			(long long)b->most_free, (long long)b->most_all);
+}
+
 const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
 {
 	char who[PLACE_TEXT_MAX];
@@ -186,6 +230,8 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	case PLACE_AVOIDS: explain_label(out, b, who); break;
 	case PLACE_OFFLINE:
 	case PLACE_DRAINING: explain_gone(out, b); break;
+	case PLACE_KEPT: explain_kept(out, b, numbers); break;
+	case PLACE_QUOTA: explain_quota(out, b, numbers); break;
 	case PLACE_TOGETHER:
 		(void)str_print(out, PLACE_TEXT_MAX, "%s has all that it needs%s", who,
 			b->never ? " at once" : " free at once");
@@ -211,6 +257,10 @@ static void edit_text(char out[PLACE_TEXT_MAX], const struct place_edit *e)
 	char from[AMOUNT_MAX], to[AMOUNT_MAX];
 
 	switch (e->kind) {
+	case PLACE_EDIT_TIME_LIMIT:
+		(void)str_print(out, PLACE_TEXT_MAX, "it had a time limit of at most %lld s",
+			(long long)(e->to / CLOCK_SECOND));
+		break;
 	case PLACE_EDIT_GPU_MODEL:
 		(void)str_print(out, PLACE_TEXT_MAX, "it accepted the GPU %.*s", STR_ARG(what));
 		break;

@@ -6,7 +6,7 @@
  * that worker. What they hold in turn ends at their own time limits.
  */
 
-enum { TRIES_MAX = 1000000 }; /* a loop must not stand still: beyond, it cannot be told */
+enum { TRIES_MAX = 500000 }; /* a loop must not stand still: beyond, it cannot be told */
 
 struct ending {
 	int64_t at;
@@ -120,6 +120,8 @@ static void when_init(
 		gpus += s->workers[i].gpus_n;
 	}
 	p->a = a;
+	p->kept = arena_array_of(a, struct place_keep, PLACE_KEPT_MAX);
+	memcpy(p->kept, from->kept, from->kept_n * sizeof *p->kept);
 	p->slots = arena_array_of(a, struct place_slot, (size_t)from->slots_n + 1);
 	p->groups = arena_array_of(a, struct place_group, (size_t)groups + 1);
 	p->taken = arena_array_of(a, bool, (size_t)gpus + 1);
@@ -143,11 +145,21 @@ static void when_init(
 		will_end(w, &r->placed[i], slot_of[r->placed[i].worker], now);
 }
 
+/* What was kept for a step that has started is free for others. */
+static void release(struct place_pass *p, uint32_t step)
+{
+	for (uint32_t i = 0; i < p->kept_n; i++)
+		if (p->kept[i].step == step)
+			p->slots[p->kept[i].slot].kept = 0;
+}
+
 /* Steps that wait try the slot in their order; true when the last of them, the one that is asked
  * about, has found its place. */
 static bool try_slot(struct when *w, uint32_t at, int64_t now)
 {
 	struct place_pass *p = &w->pass;
+
+	p->now = now;
 	uint32_t target = w->waiting[w->waiting_n - 1];
 	size_t kept = 0;
 	bool found = false;
@@ -156,13 +168,15 @@ static bool try_slot(struct when *w, uint32_t at, int64_t now)
 		uint32_t step = w->waiting[i];
 		const struct place_shape *shape = &p->shapes[p->shape_of[step]];
 		const struct place_where *where = &p->wheres[p->sites[shape->site].where];
-		if (!place_bit(where->slots, at) ||
-			place_fit(p, &p->slots[at], shape, place_kinds(p, shape)) == UINT64_MAX) {
+		if (!place_bit(where->slots, at) || p->over[step] ||
+			place_fit(p, &p->slots[at], shape, place_kinds(p, shape)) == UINT64_MAX ||
+			!place_may(p, &p->slots[at], step, shape)) {
 			w->waiting[kept++] = step;
 			continue;
 		}
 		const struct place_assignment a = place_take(p, step, shape, at);
 		will_end(w, &a, at, now);
+		release(p, step);
 		found = found || step == target;
 	}
 	w->tries += w->waiting_n;
@@ -175,6 +189,8 @@ int64_t place_start(
 {
 	struct when w;
 
+	if (r->pass->over[r->waiting[waiting]])
+		return 0; /* what others of the project hold has no place here */
 	when_init(&w, r, waiting, now, scratch);
 	while (w.heap_n != 0 && w.tries < TRIES_MAX) {
 		const struct ending e = pop(&w);

@@ -283,6 +283,71 @@ static void why_amounts(struct place_pass *p, struct place_shape *shape, uint32_
 	shape->blockers_n = found;
 }
 
+/* ---- kept for others, beyond the quota ------------------------------------------- */
+
+/* A slot that it fits, which is therefore kept for another; PLACE_NOWHERE: none. */
+static uint32_t kept_slot(const struct place_pass *p, const struct place_shape *shape)
+{
+	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const uint64_t *kinds = place_kinds(p, shape);
+
+	for (uint32_t i = 0; i < p->kept_n; i++) {
+		uint32_t at = p->kept[i].slot;
+		if (place_bit(where->slots, at) &&
+			place_fit(p, &p->slots[at], shape, kinds) != UINT64_MAX)
+			return at;
+	}
+	return PLACE_NOWHERE;
+}
+
+static void why_kept(struct place_pass *p, struct place_shape *shape, uint32_t slot)
+{
+	const struct place_keep *k = &p->kept[p->slots[slot].kept - 1];
+	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
+
+	b->kind = PLACE_KEPT;
+	b->pool = p->s->steps[shape->step].pool;
+	b->pool_workers = count_pool(p, b->pool);
+	b->workers = 1;
+	b->what = p->s->steps[k->step].id;
+	b->until = k->until;
+	name_worst(p, slot, &b->worker, &b->worker_name);
+	shape->blockers = b;
+	shape->blockers_n = 1;
+}
+
+static int64_t quota_left(const struct place_quota *q, uint64_t used)
+{
+	uint64_t most = (uint64_t)q->nominal + q->borrow;
+
+	return used < most ? (int64_t)(most - used) : 0;
+}
+
+static const struct place_blocker *why_over(struct place_pass *p, uint32_t step)
+{
+	const struct place_step *s = &p->s->steps[step];
+	const struct place_project *project = &p->s->projects[s->project];
+	const struct place_used *used = &p->used[s->project];
+	const struct place_quota *q = &project->gpus_quota;
+	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
+
+	b->kind = PLACE_QUOTA;
+	b->pool = s->pool;
+	b->what = project->name.n != 0 ? project->name : project->id;
+	b->need = s->gpus.count;
+	if (!q->limited || s->gpus.count == 0 ||
+		quota_left(q, used->gpus) >= (int64_t)s->gpus.count) {
+		q = &project->steps_quota;
+		b->need = 0;
+		b->most_free = quota_left(q, used->steps);
+	} else {
+		b->most_free = quota_left(q, used->gpus);
+	}
+	b->most_all = (int64_t)q->nominal + q->borrow;
+	b->never = b->most_all < (b->need != 0 ? b->need : 1);
+	return b;
+}
+
 /* ---- those that could are not there ---------------------------------------------- */
 
 static void why_gone(struct place_pass *p, struct place_shape *shape, uint32_t n)
@@ -371,15 +436,26 @@ static void why(struct place_pass *p, struct place_shape *shape)
 		why_gone(p, shape, able);
 		return;
 	}
-	why_amounts(p, shape, there, false);
+	uint32_t kept = kept_slot(p, shape);
+	if (kept != PLACE_NOWHERE)
+		why_kept(p, shape, kept);
+	else
+		why_amounts(p, shape, there, false);
 }
 
 const struct place_blocker *place_blockers(
 	const struct place_result *r, size_t waiting, uint32_t *ret_n)
 {
 	struct place_pass *p = r->pass;
-	struct place_shape *shape = &p->shapes[p->shape_of[r->waiting[waiting]]];
+	uint32_t step = r->waiting[waiting];
+	struct place_shape *shape = &p->shapes[p->shape_of[step]];
 
+	if (p->over[step]) {
+		if (p->over_why[step] == NULL)
+			p->over_why[step] = why_over(p, step);
+		*ret_n = 1;
+		return p->over_why[step];
+	}
 	if (shape->blockers == NULL)
 		why(p, shape);
 	*ret_n = shape->blockers_n;

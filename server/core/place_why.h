@@ -25,6 +25,12 @@ enum place_blocker_kind {
 	PLACE_DISK, /* bytes; a worker tells what is free only, so never `never` */
 	PLACE_TOGETHER, /* each is there, but not on one worker: the one that comes closest meets
 			   most_free of `need` wants; what = those it lacks */
+	PLACE_KEPT, /* what it needs is free on `worker`, and kept for the step `what` before it;
+		       until `until`, when that is known and a time limit that ends by then would do
+		     */
+	PLACE_QUOTA, /* it would be more than the quota of the project `what`, of GPUs or, where
+			need is 0, of running steps: most_all = nominal + borrow, most_free = what
+			is left */
 	PLACE_OFFLINE, /* `workers` could take it and are offline, the first being `worker` */
 	PLACE_DRAINING, /* … take no new work */
 	PLACE_BLOCKER_KINDS
@@ -38,6 +44,7 @@ struct place_blocker {
 	uint32_t pool_workers; /* in the pool */
 	uint32_t unwell; /* GPUs of `largest` that are not well */
 	int64_t need, most_free, most_all;
+	int64_t until;
 	struct str worker, worker_name; /* the one with most_free */
 	struct str largest, largest_name; /* the one with most_all */
 };
@@ -60,6 +67,7 @@ enum place_edit_kind {
 	PLACE_EDIT_MEMORY,
 	PLACE_EDIT_CPUS,
 	PLACE_EDIT_DISK,
+	PLACE_EDIT_TIME_LIMIT, /* end within `to` microseconds; from 0: it has no time limit */
 	PLACE_EDIT_GPU_MODEL, /* accept the GPU model `what` */
 	PLACE_EDIT_REQUIRES, /* do not require the label what=value */
 	PLACE_EDIT_AVOIDS, /* do not avoid it */

@@ -111,6 +111,45 @@ static void project_delete(struct call *c)
 	call_send(c, u, DB_BULK, project_delete_on_row); /* it may hold much */
 }
 
+/* ---- quotas ---- */
+
+static void quota_on_row(struct call *c, const struct db_rows *rows)
+{
+	call_reply_row(c, 200, &rows[0], "project");
+}
+
+static void quota_get(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	quota_store_get(u, c->project_id);
+	call_send(c, u, DB_READ, quota_on_row);
+}
+
+static void quota_on_put(struct call *c, const struct db_rows *rows)
+{
+	(void)rows;
+	quota_get(c);
+}
+
+static void quota_put(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	quota_store_put(u, c->project_id, c->in, call_actor(c));
+	call_send(c, u, DB_WRITE, quota_on_put);
+}
+
+static void quota_list(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	quota_store_list(u, call_page_after(c, ""), call_page_count(c));
+	call_send(c, u, DB_READ, call_reply_list);
+}
+
+/* ---- members ---- */
+
 static void member_list(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
@@ -157,6 +196,9 @@ const struct binding project_bindings[] = {
 	{ "projects.list", project_list },
 	{ "projects.update", project_update },
 	{ "projects.delete", project_delete },
+	{ "quotas.list", quota_list },
+	{ "quotas.get", quota_get },
+	{ "quotas.put", quota_put },
 	{ "members.list", member_list },
 	{ "members.put", member_put },
 	{ "members.delete", member_delete },

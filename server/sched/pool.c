@@ -16,7 +16,9 @@ struct pool *pool_new(void)
 {
 	struct pool *p = mem_new_of(struct pool);
 
-	*p = (struct pool){ map_new(), map_new(), map_new(), map_new() };
+	*p = (struct pool){
+		.steps = map_new(), .hosts = map_new(), .attempts = map_new(), .tallies = map_new()
+	};
 	return p;
 }
 
@@ -48,6 +50,7 @@ void pool_free(struct pool *p)
 		clear(all[i]);
 		map_free(*all[i]);
 	}
+	arena_drop(p->kept_arena);
 	mem_free(p);
 }
 
@@ -229,8 +232,9 @@ static void count_free(struct host *h)
 	w->memory_free = h->memory_held < w->memory ? w->memory - h->memory_held : 0;
 }
 
-static void host_hold(struct host *h, const struct holding *held)
+static void host_hold(struct host *h, struct holding *held)
 {
+	held->host = h;
 	h->cpus_held += held->cpus;
 	h->memory_held += held->memory;
 	h->worker.running++;
@@ -255,9 +259,27 @@ static struct tally *tally_of(struct pool *p, struct str project_id)
 		struct arena *a = arena_new(OBJECT_ARENA);
 		t = arena_new_of(a, struct tally);
 		t->arena = a;
+		t->project.id = arena_str(a, project_id);
+		t->project.weight = 1;
 		(void)map_put(p->tallies, project_id, t);
 	}
 	return t;
+}
+
+static void project_holds(struct place_project *project, const struct holding *held)
+{
+	project->running++;
+	project->gpus += (uint32_t)held->devices.n;
+	project->cpus += held->cpus;
+	project->memory += held->memory;
+}
+
+static void project_releases(struct place_project *project, const struct holding *held)
+{
+	project->running--;
+	project->gpus -= (uint32_t)held->devices.n;
+	project->cpus = project->running != 0 ? project->cpus - held->cpus : 0;
+	project->memory -= held->memory;
 }
 
 static void holding_end(struct pool *p, struct holding *held)
@@ -269,7 +291,7 @@ static void holding_end(struct pool *p, struct holding *held)
 	h = map_get(p->hosts, held->worker_id);
 	if (h != NULL)
 		host_release(h, held);
-	tally_of(p, held->project_id)->running--;
+	project_releases(&tally_of(p, held->project_id)->project, held);
 	object_free(held);
 }
 
@@ -280,7 +302,7 @@ static void holding_begin(struct pool *p, struct str attempt_id, struct holding 
 	holding_end(p, map_put(p->attempts, attempt_id, held));
 	if (h != NULL)
 		host_hold(h, held);
-	tally_of(p, held->project_id)->running++;
+	project_holds(&tally_of(p, held->project_id)->project, held);
 }
 
 /* A host that was read again holds what its attempts held before. */
@@ -292,9 +314,46 @@ static void hold_again(struct pool *p, struct host *h)
 
 	count_free(h);
 	while (map_next(p->attempts, &at, &key, &value)) {
-		const struct holding *held = value;
+		struct holding *held = value;
 		if (str_eq(held->worker_id, h->worker.id))
 			host_hold(h, held);
+	}
+}
+
+/* The host is about to go; NULL: all are. */
+static void leave_host(struct pool *p, const struct host *h)
+{
+	size_t at = 0;
+	struct str key;
+	void *value;
+
+	while (map_next(p->attempts, &at, &key, &value)) {
+		struct holding *held = value;
+		if (h == NULL || held->host == h)
+			held->host = NULL;
+	}
+}
+
+/* ---- projects ---- */
+
+static struct place_quota quota_of(
+	const struct db_rows *r, size_t i, const char *nominal, const char *borrow)
+{
+	size_t col = db_col(r, nominal);
+
+	return (struct place_quota){ .limited = !db_is_null(r, i, col),
+		.nominal = (uint32_t)db_int(r, i, col),
+		.borrow = (uint32_t)db_int(r, i, db_col(r, borrow)) };
+}
+
+void pool_set_projects(struct pool *p, const struct db_rows *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct tally *t = tally_of(p, db_str(r, i, db_col(r, "id")));
+		t->project.name = text(t->arena, r, i, "name");
+		t->project.weight = db_real(r, i, db_col(r, "weight"));
+		t->project.gpus_quota = quota_of(r, i, "gpus", "gpus_borrow");
+		t->project.steps_quota = quota_of(r, i, "steps", "steps_borrow");
 	}
 }
 
@@ -367,6 +426,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 
 void pool_set_workers(struct pool *p, const struct db_rows *rows)
 {
+	leave_host(p, NULL);
 	clear(&p->hosts);
 	for (size_t i = 0; i < rows->n; i++)
 		put_host(p, rows, i);
@@ -374,10 +434,14 @@ void pool_set_workers(struct pool *p, const struct db_rows *rows)
 
 void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
 {
-	if (rows->n != 0)
+	if (rows->n != 0) {
 		put_host(p, rows, 0);
-	else
-		object_free(map_remove(p->hosts, id));
+		return;
+	}
+	const struct host *h = map_get(p->hosts, id);
+	if (h != NULL)
+		leave_host(p, h);
+	object_free(map_remove(p->hosts, id));
 }
 
 /* ---- attempts ---- */

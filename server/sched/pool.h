@@ -22,6 +22,7 @@ size_t pool_steps(const struct pool *p);
 /* Replaces all workers by the rows. */
 void pool_set_workers(struct pool *p, const struct db_rows *rows);
 void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows); /* no row: gone */
+void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);
 /* A step was handed out: it leaves the queue, and its attempt holds what it asked for. */
 void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
@@ -34,9 +35,12 @@ typedef int64_t pool_seen(void *arg, struct str worker_id, int64_t stored);
  * start before later are left out; *ret_next is when the first of them may, or 0. */
 void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
 	struct arena *a, struct place_snapshot *ret, int64_t *ret_next);
-/* Adds what attempts hold, for place_start; right after pool_snapshot. What has not started, as far
- * as we know, has its whole time before it. */
+/* Adds what attempts hold; right after pool_snapshot. What has not started, as far as we know, has
+ * its whole time before it. */
 void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret);
+/* What a pass has kept for steps, for the next one. */
+void pool_keep(struct pool *p, const struct place_snapshot *s, const struct place_result *r);
+
 /* Steps that the snapshot leaves out, since they may not start yet; by time. */
 struct pool_later {
 	struct str step_id, project_id, pool;

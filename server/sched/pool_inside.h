@@ -11,6 +11,7 @@ struct waiting {
 	struct str project_id;
 	int64_t not_before;
 	uint64_t blocked;
+	struct str kept_on; /* id of the worker that the last pass kept for it */
 };
 
 /* What it has free is kept up to date in worker as attempts come and go. */
@@ -27,6 +28,7 @@ struct host {
 
 struct holding {
 	struct arena *arena;
+	const struct host *host; /* of the worker; NULL when that is gone */
 	struct str worker_id, project_id;
 	double cpus;
 	uint64_t memory;
@@ -34,14 +36,17 @@ struct holding {
 	int64_t time_limit, started_at; /* 0: none, not that we know */
 };
 
-/* Attempts of a project that are open. */
+/* What a project may hold, and what its open attempts hold. */
 struct tally {
 	struct arena *arena;
-	uint32_t running;
+	struct place_project project;
 };
 
 struct pool {
 	struct map *steps, *hosts, *attempts, *tallies; /* by id */
+	struct str kept[PLACE_KEPT_MAX]; /* steps whose kept_on is set */
+	size_t kept_n;
+	struct arena *kept_arena;
 };
 
 #endif

@@ -24,7 +24,7 @@ static uint32_t project_at(struct snapshot *s, struct str id)
 	if (at == 0) {
 		const struct tally *t = map_get(s->pool->tallies, id);
 		s->projects[s->projects_n] =
-			(struct place_project){ id, 1.0, t != NULL ? t->running : 0 };
+			t != NULL ? t->project : (struct place_project){ .id = id, .weight = 1 };
 		at = ++s->projects_n;
 		(void)map_put(s->index, id, (void *)at);
 	}
@@ -40,6 +40,30 @@ static int by_urgency(const void *a, const void *b)
 	if (x->step.queued_at != y->step.queued_at)
 		return x->step.queued_at < y->step.queued_at ? -1 : 1;
 	return str_cmp(x->step.id, y->step.id);
+}
+
+/* More than a pass looks at: of each project as many as of any other, the most urgent of each; the
+ * rest of the room is for whoever is most urgent. Moves them to the front. */
+static size_t most_urgent(struct snapshot *s, struct waiting **all, size_t n)
+{
+	uint32_t *taken = arena_array_of(s->arena, uint32_t, n + 1);
+	struct waiting **later = arena_array_of(s->arena, struct waiting *, n + 1);
+	size_t front = 0, left = 0, share;
+
+	qsort(all, n, sizeof all[0], by_urgency);
+	for (size_t i = 0; i < n; i++)
+		(void)project_at(s, all[i]->project_id);
+	share = SNAPSHOT_STEPS_MAX / s->projects_n + 1;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t project = project_at(s, all[i]->project_id);
+		if (front < SNAPSHOT_STEPS_MAX && taken[project]++ < share)
+			all[front++] = all[i];
+		else
+			later[left++] = all[i];
+	}
+	for (size_t i = 0; i < left && front < SNAPSHOT_STEPS_MAX; i++)
+		all[front++] = later[i];
+	return front;
 }
 
 static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
@@ -58,14 +82,15 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 		else if (*ret_next == 0 || w->not_before < *ret_next)
 			*ret_next = w->not_before;
 	}
-	if (n > SNAPSHOT_STEPS_MAX) {
-		qsort(all, n, sizeof all[0], by_urgency);
-		n = SNAPSHOT_STEPS_MAX;
-	}
+	if (n > SNAPSHOT_STEPS_MAX)
+		n = most_urgent(s, all, n);
 	struct place_step *steps = arena_array_of(s->arena, struct place_step, n + 1);
 	for (size_t i = 0; i < n; i++) {
 		steps[i] = all[i]->step;
 		steps[i].project = project_at(s, all[i]->project_id);
+		const struct host *kept =
+			all[i]->kept_on.n != 0 ? map_get(p->hosts, all[i]->kept_on) : NULL;
+		steps[i].kept = kept != NULL ? kept->at + 1 : 0;
 	}
 	ret->steps = steps;
 	ret->steps_n = n;
@@ -111,6 +136,7 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 		workers[ret->workers_n++].gpus = own_gpus(h, a);
 	}
 	take_steps(p, &s, now, ret, ret_next);
+	ret->now = now;
 	ret->runtimes = runtime_names;
 	ret->workers = workers;
 	ret->projects = s.projects;
@@ -128,10 +154,9 @@ void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place
 
 	while (map_next(p->attempts, &at, &key, &value)) {
 		const struct holding *held = value;
-		const struct host *h = map_get(p->hosts, held->worker_id);
-		if (h == NULL)
+		if (held->host == NULL)
 			continue;
-		out[ret->running_n] = (struct place_running){ .worker = h->at,
+		out[ret->running_n] = (struct place_running){ .worker = held->host->at,
 			.cpus = held->cpus,
 			.memory = held->memory,
 			.gpus = held->devices.items,
@@ -151,7 +176,7 @@ static void drop_on_drop(void *arena)
 
 void pool_hold(struct pool *p, struct arena *a)
 {
-	struct map *all[] = { p->steps, p->hosts, p->attempts };
+	struct map *all[] = { p->steps, p->hosts, p->attempts, p->tallies };
 
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		size_t at = 0;
@@ -191,4 +216,24 @@ struct pool_later *pool_list_later(struct pool *p, int64_t now, struct arena *a,
 		qsort(out, n, sizeof *out, by_time);
 	*ret_n = n;
 	return out;
+}
+
+void pool_keep(struct pool *p, const struct place_snapshot *s, const struct place_result *r)
+{
+	for (size_t i = 0; i < p->kept_n; i++) {
+		struct waiting *w = map_get(p->steps, p->kept[i]);
+		if (w != NULL)
+			w->kept_on = STR_NONE;
+	}
+	arena_drop(p->kept_arena);
+	p->kept_arena = arena_new(1 << 20);
+	p->kept_n = 0;
+	for (size_t i = 0; i < r->kept_n; i++) {
+		struct str step = s->steps[r->kept[i].step].id;
+		struct waiting *w = map_get(p->steps, step);
+		if (w == NULL)
+			continue;
+		w->kept_on = arena_str(p->kept_arena, s->workers[r->kept[i].worker].id);
+		p->kept[p->kept_n++] = arena_str(p->kept_arena, step);
+	}
 }

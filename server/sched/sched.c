@@ -144,6 +144,7 @@ static void load_now(struct sched *s)
 	sched_store_queue_all(u);
 	sched_store_workers(u);
 	sched_store_attempts(u);
+	sched_store_projects(u);
 	db_send(u, DB_BULK, sched_on_loaded, s);
 }
 
@@ -165,6 +166,7 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 		pool_add_steps(s->pool, &rows[0]);
 		pool_set_workers(s->pool, &rows[1]);
 		pool_set_attempts(s->pool, &rows[2]);
+		pool_set_projects(s->pool, &rows[3]);
 		map_free(s->handed);
 		s->handed = map_new();
 		s->dirty = true;
@@ -268,6 +270,8 @@ static void react(struct sched *s, struct str type, struct str subject)
 		pool_remove_step(s->pool, subject);
 	} else if (str_starts(type, STR("worker."))) {
 		read_worker(s, subject);
+	} else if (str_is(type, "project.quota_changed")) {
+		sched_load(s);
 	}
 }
 
@@ -287,7 +291,7 @@ static bool concerns_us(struct str type)
 {
 	return str_is(type, "step.queued") || str_is(type, "attempt.ended") ||
 	       str_is(type, "step.cancelled") || str_is(type, "step.failed") ||
-	       str_starts(type, STR("worker."));
+	       str_starts(type, STR("worker.")) || str_is(type, "project.quota_changed");
 }
 
 static void sched_on_event(void *arg, const struct event *ev, struct str project_id)

@@ -112,8 +112,10 @@ void sched_pass(void *arg)
 	p->arena = a;
 	pool_snapshot(s->pool, now, s->app->conf.worker_lost_after, fleet_last_seen, s->app->fleet,
 		a, &p->snapshot, &next);
+	pool_add_running(s->pool, now, a, &p->snapshot);
 	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
 	place_pass(&p->snapshot, a, &p->result);
+	pool_keep(s->pool, &p->snapshot, &p->result);
 	rest_after(s, began, p->result.placed_n);
 	if (next != 0)
 		loop_timer_set(&s->pass, (next - now) / 1000 + 1);

@@ -7,7 +7,7 @@
 /* ---- the lines ---------------------------------------------------------------------------------
  */
 
-enum { FORMAT = 1, LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
+enum { FORMAT = 2, LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
 #define TIME_MAX (INT64_MAX / 4)
 
 enum line_kind {
@@ -30,11 +30,16 @@ struct line_snapshot {
 	int kind;
 	int64_t format, at, projects, workers, steps, running, placed, waiting;
 };
+struct line_quota {
+	int64_t nominal, borrow;
+};
 struct line_project {
 	int kind;
-	struct str id;
-	double weight;
-	int64_t running;
+	struct str id, name;
+	double weight, cpus;
+	int64_t running, gpus, memory;
+	struct line_quota gpus_quota, steps_quota;
+	bool has_gpus_quota, has_steps_quota;
 };
 struct line_gpu {
 	struct str uuid, model;
@@ -47,13 +52,13 @@ struct line_worker {
 	struct list labels, runtimes, gpus;
 	double cpus, cpus_free;
 	int64_t memory, memory_free, disk_free, gpus_unwell, running;
-	bool offline, draining;
+	bool offline, draining, avoided;
 };
 struct line_step {
 	int kind;
 	struct str id, pool;
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
-		time_limit;
+		time_limit, kept;
 	double cpus;
 	struct list gpu_models, requires, avoids, runtimes;
 };
@@ -73,8 +78,9 @@ struct line_waiting {
 	int64_t step;
 };
 
-#define AT(member) offsetof(struct THIS, member)
-#define Q          FIELD_REQUIRED
+#define AT(member)  offsetof(struct THIS, member)
+#define HAS(member) FIELD_HAS(struct THIS, member)
+#define Q           FIELD_REQUIRED
 #define KIND                                                                                       \
 	{                                                                                          \
 		"kind", FIELD_ENUM, Q, AT(kind), .names = line_names                               \
@@ -125,10 +131,19 @@ static const struct field snapshot_fields[] = { KIND, COUNT(format, FORMAT), INS
 	COUNT(projects, LINES_MAX), COUNT(workers, LINES_MAX), COUNT(steps, LINES_MAX),
 	COUNT(running, LINES_MAX), COUNT(placed, LINES_MAX), COUNT(waiting, LINES_MAX), { 0 } };
 #undef THIS
+#define THIS line_quota
+static const struct field quota_fields[] = { COUNT(nominal, UINT32_MAX), COUNT(borrow, UINT32_MAX),
+	{ 0 } };
+#undef THIS
 #define THIS line_project
-static const struct field project_fields[] = { KIND, TEXT(id),
+static const struct field project_fields[] = { KIND, TEXT(id), TEXT(name),
 	{ "weight", FIELD_REAL, Q, AT(weight), .rmin = 1e-9, .rmax = 1e9 },
-	COUNT(running, UINT32_MAX), { 0 } };
+	COUNT(running, UINT32_MAX), COUNT(gpus, UINT32_MAX), REAL(cpus), AMOUNT(memory),
+	{ "gpus_quota", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(gpus_quota), HAS(has_gpus_quota),
+		.sub = quota_fields },
+	{ "steps_quota", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(steps_quota), HAS(has_steps_quota),
+		.sub = quota_fields },
+	{ 0 } };
 #undef THIS
 #define THIS line_gpu
 static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memory), FLAG(free),
@@ -138,7 +153,7 @@ static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memor
 static const struct field worker_line_fields[] = { KIND, TEXT(id), TEXT(name), TEXT(pool),
 	LABELS(labels), RUNTIMES(runtimes), REAL(cpus), REAL(cpus_free), AMOUNT(memory),
 	AMOUNT(memory_free), AMOUNT(disk_free), COUNT(gpus_unwell, UINT32_MAX),
-	COUNT(running, UINT32_MAX), FLAG(offline), FLAG(draining),
+	COUNT(running, UINT32_MAX), FLAG(offline), FLAG(draining), FLAG(avoided),
 	{ "gpus", FIELD_LIST, Q, AT(gpus), .sub = gpu_fields, .size = sizeof(struct line_gpu),
 		.max = DEVICES_MAX },
 	{ 0 } };
@@ -152,7 +167,7 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	LABELS(requires), LABELS(avoids),
 	{ "runtimes", FIELD_LIST, Q, AT(runtimes), .item = FIELD_INT, .max = PLACE_RUNTIMES_MAX,
 		.item_max = RUNTIME_COUNT - 1 },
-	INSTANT(time_limit), { 0 } };
+	INSTANT(time_limit), COUNT(kept, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_running
 static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), REAL(cpus),
@@ -196,6 +211,24 @@ static struct list texts_list(const struct str *texts, size_t n)
 	return (struct list){ (void *)(uintptr_t)texts, n };
 }
 
+static void put_project(const struct place_project *p, struct buf *out)
+{
+	put(project_fields,
+		&(struct line_project){ .kind = LINE_PROJECT,
+			.id = p->id,
+			.name = p->name.p != NULL ? p->name : p->id,
+			.weight = p->weight,
+			.cpus = p->cpus,
+			.running = p->running,
+			.gpus = p->gpus,
+			.memory = (int64_t)p->memory,
+			.gpus_quota = { p->gpus_quota.nominal, p->gpus_quota.borrow },
+			.steps_quota = { p->steps_quota.nominal, p->steps_quota.borrow },
+			.has_gpus_quota = p->gpus_quota.limited,
+			.has_steps_quota = p->steps_quota.limited },
+		out);
+}
+
 static void put_worker(const struct place_worker *w, struct buf *out)
 {
 	int64_t runtimes[32];
@@ -215,7 +248,8 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 		.gpus_unwell = w->gpus_unwell,
 		.running = w->running,
 		.offline = w->offline,
-		.draining = w->draining };
+		.draining = w->draining,
+		.avoided = w->avoided };
 
 	for (int r = 0; r < 32; r++)
 		if ((w->runtimes >> r & 1) != 0)
@@ -242,6 +276,7 @@ static void put_step(const struct place_step *s, struct buf *out)
 		.gpu_memory_min = (int64_t)s->gpus.memory_min,
 		.gpu_memory_max = (int64_t)s->gpus.memory_max,
 		.time_limit = s->time_limit,
+		.kept = s->kept,
 		.cpus = s->cpus,
 		.gpu_models = texts_list(s->gpus.models, s->gpus.models_n),
 		.requires = labels_list(s->requires, s->requires_n),
@@ -262,10 +297,7 @@ void snapshot_write(
 			(int64_t)r->placed_n, (int64_t)r->waiting_n },
 		out);
 	for (size_t i = 0; i < s->projects_n; i++)
-		put(project_fields,
-			&(struct line_project){ LINE_PROJECT, s->projects[i].id,
-				s->projects[i].weight, s->projects[i].running },
-			out);
+		put_project(&s->projects[i], out);
 	for (size_t i = 0; i < s->workers_n; i++)
 		put_worker(&s->workers[i], out);
 	for (size_t i = 0; i < s->steps_n; i++)
@@ -307,6 +339,24 @@ static const struct str *texts_of(const struct list *l)
 	return l->items;
 }
 
+static struct place_quota read_quota(bool limited, const struct line_quota *q)
+{
+	return (struct place_quota){ limited, (uint32_t)q->nominal, (uint32_t)q->borrow };
+}
+
+static struct place_project read_project(const struct line_project *l)
+{
+	return (struct place_project){ .id = l->id,
+		.name = l->name,
+		.weight = l->weight,
+		.running = (uint32_t)l->running,
+		.gpus = (uint32_t)l->gpus,
+		.cpus = l->cpus,
+		.memory = (uint64_t)l->memory,
+		.gpus_quota = read_quota(l->has_gpus_quota, &l->gpus_quota),
+		.steps_quota = read_quota(l->has_steps_quota, &l->steps_quota) };
+}
+
 static struct place_worker read_worker(struct reader *r, const struct line_worker *l)
 {
 	struct place_gpu *gpus = arena_array_of(r->arena, struct place_gpu, l->gpus.n + 1);
@@ -325,7 +375,8 @@ static struct place_worker read_worker(struct reader *r, const struct line_worke
 		.gpus_unwell = (uint32_t)l->gpus_unwell,
 		.running = (uint32_t)l->running,
 		.offline = l->offline,
-		.draining = l->draining };
+		.draining = l->draining,
+		.avoided = l->avoided };
 
 	for (size_t i = 0; i < l->runtimes.n; i++)
 		w.runtimes |= UINT32_C(1) << *list_at(&l->runtimes, int64_t, i);
@@ -356,7 +407,8 @@ static struct place_step read_step(const struct line_step *l)
 		.avoids = l->avoids.items,
 		.avoids_n = (uint32_t)l->avoids.n,
 		.runtimes_n = (uint8_t)l->runtimes.n,
-		.time_limit = l->time_limit };
+		.time_limit = l->time_limit,
+		.kept = (uint32_t)l->kept };
 
 	for (size_t i = 0; i < l->runtimes.n; i++)
 		s.runtimes[i] = (uint8_t)*list_at(&l->runtimes, int64_t, i);
@@ -420,9 +472,7 @@ static int take(struct reader *r, enum line_kind kind, const void *line, struct 
 		return err_field(e, "/kind", "there are more lines of this kind than were counted");
 	switch (kind) {
 	case LINE_SNAPSHOT: return read_head(r, line);
-	case LINE_PROJECT:
-		r->projects[at] = (struct place_project){ p->id, p->weight, (uint32_t)p->running };
-		return 0;
+	case LINE_PROJECT: r->projects[at] = read_project(p); return 0;
 	case LINE_WORKER: r->workers[at] = read_worker(r, line); return 0;
 	case LINE_STEP:
 		r->steps[at] = read_step(line);
@@ -489,6 +539,7 @@ int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, s
 		.steps_n = (size_t)r.head.steps,
 		.workers_n = (size_t)r.head.workers,
 		.running_n = (size_t)r.head.running,
+		.now = r.head.at,
 		.runtimes = runtime_names };
 	*ret = r.file;
 	return 0;

@@ -93,9 +93,10 @@ static void explain_backoff(const struct wait_facts *f, struct arena *a, struct 
 	b->until = f->not_before;
 }
 
-static const char *unit_of(enum place_blocker_kind k)
+static const char *unit_of(const struct place_blocker *b)
 {
-	switch (k) {
+	switch (b->kind) {
+	case PLACE_QUOTA: return b->need != 0 ? "gpus" : "steps";
 	case PLACE_GPUS: return "gpus";
 	case PLACE_MEMORY:
 	case PLACE_DISK: return "bytes";
@@ -109,8 +110,7 @@ static void put_blocker(const struct place_blocker *from, struct arena *a, struc
 	char text[PLACE_TEXT_MAX];
 	struct blocker *b = add(ret, place_blocker_name(from->kind),
 		arena_str(a, str_c(place_explain(text, from, true))));
-	const char *unit = unit_of(from->kind);
-	bool label = from->kind == PLACE_REQUIRES || from->kind == PLACE_AVOIDS;
+	const char *unit = unit_of(from);
 
 	b->unsatisfiable = from->never;
 	b->what = from->kind == PLACE_NO_POOL ? from->pool : from->what;
@@ -118,10 +118,11 @@ static void put_blocker(const struct place_blocker *from, struct arena *a, struc
 	b->workers = from->workers;
 	b->worker_id = from->worker;
 	b->worker = from->worker_name;
-	if (unit == NULL || label)
+	b->until = from->until;
+	if (unit == NULL)
 		return;
 	b->unit = str_c(unit);
-	b->need = from->need;
+	b->need = from->kind == PLACE_QUOTA && from->need == 0 ? 1 : from->need;
 	b->free = from->most_free;
 	b->has_need = b->has_free = true;
 	b->most = from->most_all;
@@ -144,7 +145,7 @@ static void put_change(const struct place_change *from, struct arena *a, struct 
 		.edits = { edits, from->edits_n } };
 	for (uint32_t i = 0; i < from->edits_n; i++) {
 		const struct place_edit *e = &from->edits[i];
-		bool amount = e->kind <= PLACE_EDIT_DISK;
+		bool amount = e->kind <= PLACE_EDIT_TIME_LIMIT;
 		edits[i] = (struct wait_edit){ .kind = str_c(place_edit_name(e->kind)),
 			.what = e->what,
 			.value = e->value,

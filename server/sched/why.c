@@ -204,6 +204,7 @@ static void why_load(struct why *w)
 	sched_store_queue_all(u);
 	sched_store_workers(u);
 	sched_store_attempts(u);
+	sched_store_projects(u);
 	db_send(u, DB_BULK, why_on_loaded, w);
 }
 
@@ -224,6 +225,7 @@ static void why_on_loaded(void *arg, const struct db_rows *rows, const struct er
 	pool_add_steps(pool, &rows[0]);
 	pool_set_workers(pool, &rows[1]);
 	pool_set_attempts(pool, &rows[2]);
+	pool_set_projects(pool, &rows[3]);
 	keep(w, view_make(w->app, pool));
 	pool_free(pool);
 	tell(w, &w->view->view, e);

@@ -57,6 +57,25 @@ void project_store_delete(struct db_unit *u, struct str id, int64_t version, str
 	db_stmt(u, SQL_PROJECT_DELETE, DB_TEXT(id), DB_INT(version), DB_TEXT(actor));
 }
 
+void quota_store_get(struct db_unit *u, struct str project_id)
+{
+	db_stmt(u, SQL_QUOTA_GET, DB_TEXT(project_id));
+}
+
+void quota_store_list(struct db_unit *u, struct str after, int64_t count)
+{
+	db_stmt(u, SQL_QUOTA_LIST, DB_TEXT(after), DB_INT(count));
+}
+
+void quota_store_put(
+	struct db_unit *u, struct str project_id, const struct quota_put *q, struct str actor)
+{
+	db_stmt(u, SQL_QUOTA_PUT, DB_TEXT(project_id), DB_REAL(q->weight),
+		db_opt(q->has_gpus, DB_INT(q->gpus.nominal)), DB_INT(q->gpus.borrow),
+		db_opt(q->has_steps, DB_INT(q->steps.nominal)), DB_INT(q->steps.borrow),
+		DB_TEXT(actor));
+}
+
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count)
 {
 	db_stmt(u, SQL_MEMBER_LIST, DB_TEXT(project_id), DB_TEXT(after), DB_INT(count));

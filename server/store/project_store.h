@@ -2,6 +2,7 @@
 #ifndef SERVER_STORE_PROJECT_STORE_H
 #define SERVER_STORE_PROJECT_STORE_H
 #include "api/auth.h"
+#include "api/queue.h"
 #include "lib/db/row.h"
 
 /* Also makes the project's Default experiment. */
@@ -15,6 +16,11 @@ void project_store_update(struct db_unit *u, struct str id, int64_t version,
 	const struct project_patch *p, struct str actor);
 /* Two rows: the number of its runs that have not ended; its id, when it has gone. */
 void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor);
+
+void quota_store_get(struct db_unit *u, struct str project_id);
+void quota_store_list(struct db_unit *u, struct str after, int64_t count);
+void quota_store_put(
+	struct db_unit *u, struct str project_id, const struct quota_put *q, struct str actor);
 
 void member_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
 /* Both add their event when something has changed: one row, else none. */

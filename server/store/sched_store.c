@@ -42,6 +42,11 @@ void sched_store_attempts(struct db_unit *u)
 	db_add(u, SQL_SCHED_ATTEMPTS, NULL, 0);
 }
 
+void sched_store_projects(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_PROJECTS, NULL, 0);
+}
+
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *r)
 {

@@ -655,3 +655,18 @@ def test_what_waits_says_why(real, tmp_path):
     assert real.run("queue", "why", run).stderr == "Nothing of it waits.\n"
     assert real.run("queue", "why", step).stdout.splitlines()[1] == "  it does not wait"
     real.run("queue", "why", "st_00000000000000000000000000", expect=3)
+
+
+def test_quotas(real):
+    real.run("project", "create", "greedy")
+    assert real.json("quota", "show", "greedy")["gpus"] == {"nominal": None, "borrow": 0, "used": 0}
+    real.run("quota", "set", "greedy", "--gpus", "8", "--gpus-borrow", "4", "--weight", "2")
+    made = real.json("quota", "set", "greedy", "--steps", "20")
+    assert (made["weight"], made["gpus"], made["steps"]) == (
+        2.0, {"nominal": 8, "borrow": 4, "used": 0}, {"nominal": 20, "borrow": 0, "used": 0})
+    assert real.json("quota", "set", "greedy", "--gpus", "none")["gpus"]["nominal"] is None
+    assert "greedy\t2.0\t0\t\t0\t0\t20\t0\n" in real.run("quota", "list").stdout
+    assert "--gpus must be a number or 'none'" in real.run("quota", "set", "greedy", "--gpus", "many", expect=2).stderr
+    assert "needs --gpus" in real.run("quota", "set", "greedy", "--gpus-borrow", "1", expect=2).stderr
+    real.run("quota", "set", "nosuch", "--steps", "1", expect=3)
+    real.run("project", "delete", "greedy", "--yes")

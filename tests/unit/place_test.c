@@ -40,7 +40,7 @@ void test_place__by_priority_then_share_then_age(void **state)
 	w.projects[0].weight = 3;
 	places(&w, "urgent>w1 b1>w1 a1>w1 a2>w1; a3 a4 b2 later", &r);
 	w.projects[0].weight = 1;
-	w.projects[1].running = 5;
+	w.projects[1].cpus = 5;
 	places(&w, "urgent>w1 a1>w1 a2>w1 a3>w1; a4 b1 b2 later", &r);
 	arena_drop(w.a);
 }
@@ -265,7 +265,12 @@ static void random_world(struct random_world *w, uint64_t *r)
 	for (uint32_t i = 0; i < PROJECTS; i++)
 		w->projects[i] = (struct place_project){ .id = arena_printf(w->a, "prj_%u", i),
 			.weight = 1 + draw(r, 3),
-			.running = draw(r, 4) };
+			.running = draw(r, 4),
+			.gpus = draw(r, 4),
+			.cpus = draw(r, 5) * 0.5,
+			.memory = draw(r, 9) * GB,
+			.gpus_quota = { draw(r, 2) == 0, draw(r, 5), draw(r, 4) },
+			.steps_quota = { draw(r, 3) == 0, draw(r, 8), draw(r, 5) } };
 	for (uint32_t i = 0; i < w->s.workers_n; i++)
 		random_worker(w, r, i);
 	for (uint32_t i = 0; i < w->s.steps_n; i++)
@@ -348,16 +353,48 @@ static size_t best_worker(
 	return best;
 }
 
-/* The step whose turn it is, or STEPS. */
-static size_t next_step(const struct random_world *w, const bool *tried, const uint32_t *running)
+/* What projects hold, in the plainest form, and which steps wait for the second round. */
+struct shares {
+	struct place_project held[PROJECTS];
+	double gpus, cpus, memory;
+	bool tried[STEPS], later[STEPS], over[STEPS];
+};
+
+static double share_of(const struct shares *h, size_t project)
+{
+	const struct place_project *p = &h->held[project];
+	double shares[3] = { h->gpus > 0 ? p->gpus / h->gpus : 0,
+		h->cpus > 0 ? p->cpus / h->cpus : 0,
+		h->memory > 0 ? (double)p->memory / h->memory : 0 };
+	double most = 0;
+
+	for (int i = 0; i < 3; i++)
+		most = shares[i] > most ? shares[i] : most;
+	return most / p->weight;
+}
+
+static bool granted(const struct place_quota *q, uint32_t used, uint32_t more, bool borrowing)
+{
+	return !q->limited || more == 0 || used + more <= q->nominal + (borrowing ? q->borrow : 0);
+}
+
+static bool allowed(const struct shares *h, const struct place_step *s, bool borrowing)
+{
+	const struct place_project *p = &h->held[s->project];
+
+	return granted(&p->gpus_quota, p->gpus, s->gpus.count, borrowing) &&
+	       granted(&p->steps_quota, p->running, 1, borrowing);
+}
+
+/* The step whose turn it is in this round, or STEPS. */
+static size_t next_step(const struct random_world *w, const struct shares *h, bool borrowing)
 {
 	size_t best = STEPS;
 
 	for (size_t i = 0; i < w->s.steps_n; i++) {
 		const struct place_step *x = &w->steps[i], *y = &w->steps[best % STEPS];
-		double lx = running[x->project] / w->projects[x->project].weight;
-		double ly = running[y->project] / w->projects[y->project].weight;
-		if (tried[i])
+		double lx = share_of(h, x->project), ly = share_of(h, y->project);
+		if (h->tried[i] || h->later[i] != borrowing)
 			continue;
 		if (best == STEPS || x->priority > y->priority ||
 			(x->priority == y->priority &&
@@ -368,6 +405,27 @@ static size_t next_step(const struct random_world *w, const bool *tried, const u
 			best = i;
 	}
 	return best;
+}
+
+static void shares_init(struct shares *h, const struct random_world *w)
+{
+	*h = (struct shares){ .gpus = 0 };
+	memcpy(h->held, w->projects, sizeof h->held);
+	for (size_t i = 0; i < w->s.workers_n; i++) {
+		h->gpus += w->workers[i].gpus_n;
+		h->cpus += w->workers[i].cpus;
+		h->memory += (double)w->workers[i].memory;
+	}
+}
+
+static void shares_take(struct shares *h, const struct place_step *s)
+{
+	struct place_project *p = &h->held[s->project];
+
+	p->running++;
+	p->gpus += s->gpus.count;
+	p->cpus += s->cpus;
+	p->memory += s->memory;
 }
 
 static void take_as_told(
@@ -472,6 +530,7 @@ static void check_change(
 		case PLACE_EDIT_MEMORY: s.memory = (uint64_t)e->to; break;
 		case PLACE_EDIT_CPUS: s.cpus = (double)e->to / 1000; break;
 		case PLACE_EDIT_DISK: s.disk = (uint64_t)e->to; break;
+		case PLACE_EDIT_TIME_LIMIT: s.time_limit = e->to; break;
 		case PLACE_EDIT_GPU_MODEL:
 			s.gpus.models = &e->what;
 			s.gpus.models_n = 1;
@@ -491,35 +550,69 @@ static void check_change(
 	assert_true(fits(l, &w, at, &s));
 }
 
+/* One round of the reference against what the pass decided. */
+static void check_round(const struct random_world *w, const struct place_result *r, struct left *l,
+	struct shares *h, bool borrowing)
+{
+	size_t at, placed = 0, waiting = 0;
+
+	while (placed < r->placed_n && h->tried[r->placed[placed].step])
+		placed++;
+	while (waiting < r->waiting_n && h->tried[r->waiting[waiting]])
+		waiting++;
+	while ((at = next_step(w, h, borrowing)) != STEPS) {
+		const struct place_step *s = &w->steps[at];
+		if (!borrowing && !allowed(h, s, false)) {
+			h->later[at] = true;
+			continue;
+		}
+		h->tried[at] = true;
+		h->over[at] = borrowing && !allowed(h, s, true);
+		size_t want = h->over[at] ? WORKERS : best_worker(l, w, s);
+		if (want == WORKERS) {
+			assert_true(waiting < r->waiting_n);
+			assert_int_equal(r->waiting[waiting++], at);
+			continue;
+		}
+		assert_true(placed < r->placed_n);
+		assert_int_equal(r->placed[placed].step, at);
+		assert_int_equal(r->placed[placed].worker, want);
+		take_as_told(l, w, &r->placed[placed++]);
+		shares_take(h, s);
+	}
+}
+
+static void check_over(const struct place_result *r, size_t waiting)
+{
+	char text[PLACE_TEXT_MAX];
+	uint32_t n;
+	const struct place_blocker *b = place_blockers(r, waiting, &n);
+
+	assert_int_equal(n, 1);
+	assert_int_equal(b->kind, PLACE_QUOTA);
+	assert_true(b->most_free < (b->need != 0 ? b->need : 1));
+	assert_int_equal(b->never, b->most_all < (b->need != 0 ? b->need : 1));
+	assert_true(strlen(place_explain(text, b, true)) > 10);
+}
+
 static void check_world(const struct random_world *w)
 {
-	uint32_t running[PROJECTS];
-	bool tried[STEPS] = { false };
 	struct place_result r;
+	struct shares h;
 	struct left l;
-	size_t placed = 0, waiting = 0, at;
 	struct arena *a = arena_new(place_room(&w->s));
 
 	place_pass(&w->s, a, &r);
 	assert_int_equal(r.placed_n + r.waiting_n, w->s.steps_n);
 	left_init(&l, w);
-	for (size_t i = 0; i < PROJECTS; i++)
-		running[i] = w->projects[i].running;
-	while ((at = next_step(w, tried, running)) != STEPS) {
-		size_t want = best_worker(&l, w, &w->steps[at]);
-		tried[at] = true;
-		if (want == WORKERS) {
-			assert_true(waiting < r.waiting_n);
-			assert_int_equal(r.waiting[waiting++], at);
+	shares_init(&h, w);
+	check_round(w, &r, &l, &h, false);
+	check_round(w, &r, &l, &h, true);
+	for (size_t i = 0; i < r.waiting_n; i++) {
+		if (h.over[r.waiting[i]]) {
+			check_over(&r, i);
 			continue;
 		}
-		assert_true(placed < r.placed_n);
-		assert_int_equal(r.placed[placed].step, at);
-		assert_int_equal(r.placed[placed].worker, want);
-		take_as_told(&l, w, &r.placed[placed++]);
-		running[w->steps[at].project]++;
-	}
-	for (size_t i = 0; i < r.waiting_n; i++) {
 		check_wait(&l, w, &r, i);
 		check_change(&l, *w, &r, i);
 	}

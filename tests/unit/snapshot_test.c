@@ -14,6 +14,7 @@ static void make_world(struct world *w, struct place_running *running)
 	add_worker(w, "gpu-1", 7.25, 8, "NVIDIA H100 80GB HBM3", 85 * GB)->gpus_unwell = 1;
 	add_worker(w, "gpu-2", 16, 4, "NVIDIA L4", 24 * GB)->labels = labels;
 	w->workers[1].labels_n = 2;
+	w->workers[0].avoided = true;
 	add_worker(w, "away", 8, 0, "", 0)->offline = true;
 	((struct place_gpu *)(uintptr_t)w->workers[0].gpus)[3].free = false;
 	*running = (struct place_running){ .worker = 0,
@@ -37,6 +38,7 @@ static void make_world(struct world *w, struct place_running *running)
 	w->steps[2].gpus.memory_min = 40 * GB;
 	w->steps[3].requires = labels;
 	w->steps[3].requires_n = 1;
+	w->projects[1].gpus_quota = (struct place_quota){ true, 9, 3 };
 	w->projects[1].weight = 0.1;
 	w->projects[1].running = 7;
 }
@@ -81,7 +83,7 @@ void test_snapshot__is_decided_again_in_the_same_way(void **state)
 	assert_true(replays(text, "",
 		"1970-01-01T00:00:01Z: 6 steps of 2 projects over 3 workers: "
 		"3 placed, 3 wait\nthe decision is the same\n"));
-	assert_true(replays(text, "s0", "s0 goes to gpu-1\n"));
+	assert_true(replays(text, "s0", "s0 goes to gpu-2\n"));
 	assert_true(replays(text, "s9", "there is no step s9 in it\n"));
 	assert_true(replays(text, "s5",
 		"s5 waits, place 3 of 3\n  in vain: no worker of pool default has 10 GPUs; the "
@@ -105,13 +107,13 @@ void test_snapshot__another_decision_is_told(void **state)
 	make_world(&w, &running);
 	struct str text = recorded(&w, &b);
 	buf_init(&other, SNAPSHOT_BYTES_MAX);
-	ptrdiff_t at = str_find(text, STR("\"draining\":false"));
+	ptrdiff_t at = str_find(text, STR("\"avoided\":true"));
 	assert_true(at > 0);
 	buf_add(&other, str_slice(text, 0, (size_t)at));
-	buf_adds(&other, "\"draining\":true");
-	buf_add(&other, str_slice(text, (size_t)at + 16, text.n));
+	buf_adds(&other, "\"avoided\":false");
+	buf_add(&other, str_slice(text, (size_t)at + 14, text.n));
 	assert_false(replays(buf_str(&other), "",
-		"the decision differs: placement 1 was s0 on gpu-1, and is s0 on gpu-2"));
+		"the decision differs: placement 1 was s0 on gpu-2, and is s0 on gpu-1"));
 	buf_done(&other);
 	buf_done(&b);
 	arena_drop(w.a);
@@ -130,14 +132,16 @@ static void refused(const char *text, const char *want)
 }
 
 #define HEAD(projects, steps)                                                                      \
-	"{\"kind\":\"snapshot\",\"format\":1,\"at\":1,\"projects\":" #projects                     \
+	"{\"kind\":\"snapshot\",\"format\":2,\"at\":1,\"projects\":" #projects                     \
 	",\"workers\":0,\"steps\":" #steps ",\"running\":0,\"placed\":0,\"waiting\":0}\n"
 #define STEP(project, runtimes)                                                                    \
 	"{\"kind\":\"step\",\"id\":\"s\",\"pool\":\"p\",\"project\":" #project                     \
 	",\"priority\":0,\"queued_at\":1,\"cpus\":1.0,\"memory\":1,\"disk\":0,\"gpus\":0,"         \
 	"\"gpu_models\":[],\"gpu_memory_min\":0,\"gpu_memory_max\":0,\"requires\":{},"             \
-	"\"avoids\":{},\"runtimes\":" runtimes ",\"time_limit\":0}\n"
-#define PROJECT "{\"kind\":\"project\",\"id\":\"p\",\"weight\":1.0,\"running\":0}\n"
+	"\"avoids\":{},\"runtimes\":" runtimes ",\"time_limit\":0,\"kept\":0}\n"
+#define PROJECT                                                                                    \
+	"{\"kind\":\"project\",\"id\":\"p\",\"name\":\"p\",\"weight\":1.0,\"running\":0,"          \
+	"\"gpus\":0,\"cpus\":0.0,\"memory\":0}\n"
 
 void test_snapshot__a_file_that_is_none_is_refused(void **state)
 {

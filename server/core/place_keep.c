@@ -1,0 +1,244 @@
+#include "server/core/place_inside.h"
+
+#include <stdlib.h>
+
+/*
+ * Each slot has its holds in the order in which they end; what is free when the first k of them
+ * have ended says when a step would fit there. The slot where that is soonest is kept for it.
+ */
+
+enum {
+	TRIES_MAX = 24, /* looks for a slot to keep, in one pass */
+	WORKERS_PER_KEPT = 16 /* so that most are everybody's; the first is kept in any case */
+};
+
+/* ---- holds ----------------------------------------------------------------------- */
+
+/* The kind of the GPU with this UUID among the slot's, or PLACE_NOWHERE. */
+static uint32_t kind_of(const struct place_pass *p, const struct place_slot *slot, struct str uuid)
+{
+	const struct place_worker *w = &p->s->workers[slot->worker];
+
+	for (uint32_t i = 0; i < w->gpus_n; i++) {
+		if (!str_eq(w->gpus[i].uuid, uuid))
+			continue;
+		for (uint32_t k = 0; k < slot->groups_n; k++) {
+			uint32_t kind = p->groups[slot->groups + k].kind;
+			if (p->kinds[kind]->memory == w->gpus[i].memory &&
+				str_eq(p->kinds[kind]->model, w->gpus[i].model))
+				return kind;
+		}
+	}
+	return PLACE_NOWHERE;
+}
+
+static void put_gpus(const struct place_pass *p, const struct place_slot *slot,
+	struct place_hold *h, const struct str *uuids, uint32_t n)
+{
+	h->kind = PLACE_NOWHERE;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t kind = kind_of(p, slot, uuids[i]);
+		if (h->kind == PLACE_NOWHERE)
+			h->kind = kind;
+		h->gpus += kind != PLACE_NOWHERE && kind == h->kind;
+	}
+}
+
+/* Into the slot's list, behind those that end no later. */
+static void insert(struct place_pass *p, struct place_slot *slot, const struct place_hold *hold)
+{
+	uint32_t at = p->holds_n++, *link = &slot->hold;
+
+	p->holds[at] = *hold;
+	while (*link != 0 && p->holds[*link - 1].ends_by <= hold->ends_by)
+		link = &p->holds[*link - 1].next;
+	p->holds[at].next = *link;
+	*link = at + 1;
+}
+
+static int by_end_backwards(const void *pa, const void *pb)
+{
+	const struct place_running *a = *(const struct place_running *const *)pa,
+				   *b = *(const struct place_running *const *)pb;
+	int64_t x = a->ends_by != 0 ? a->ends_by : INT64_MAX,
+		y = b->ends_by != 0 ? b->ends_by : INT64_MAX;
+
+	return (x < y) - (x > y);
+}
+
+/* The last to end first, so that each goes to the head of its list. */
+static void make_holds(struct place_pass *p)
+{
+	const struct place_snapshot *s = p->s;
+	const struct place_running **order =
+		arena_array_of(p->a, const struct place_running *, s->running_n + 1);
+	uint32_t *slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
+
+	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + s->steps_n + 1);
+	for (uint32_t i = 0; i < p->slots_n; i++)
+		slot_of[p->slots[i].worker] = i;
+	for (size_t i = 0; i < s->running_n; i++)
+		order[i] = &s->running[i];
+	if (s->running_n > 1)
+		qsort(order, s->running_n, sizeof *order, by_end_backwards);
+	for (size_t i = 0; i < s->running_n; i++) {
+		const struct place_running *r = order[i];
+		struct place_slot *slot = &p->slots[slot_of[r->worker]];
+		struct place_hold h = { .ends_by = INT64_MAX,
+			.cpus = place_thousandths(r->cpus),
+			.memory = r->memory };
+		if (r->ends_by != 0)
+			h.ends_by = r->ends_by > p->now ? r->ends_by : p->now;
+		put_gpus(p, slot, &h, r->gpus, r->gpus_n);
+		insert(p, slot, &h);
+	}
+	for (size_t i = 0; i < p->placed_n; i++)
+		place_holds(p, p->placed[i].step, slot_of[p->placed[i].worker]);
+}
+
+void place_holds(struct place_pass *p, uint32_t step, uint32_t at)
+{
+	const struct place_step *s = &p->s->steps[step];
+	struct place_slot *slot = &p->slots[at];
+	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	const uint64_t *kinds = place_kinds(p, shape);
+	struct place_hold h = { .ends_by = s->time_limit != 0 ? p->now + s->time_limit : INT64_MAX,
+		.cpus = shape->need[DIM_CPUS],
+		.memory = s->memory,
+		.kind = PLACE_NOWHERE };
+
+	/* Of one kind where the worker has only one; else they do not count. */
+	if (slot->groups_n == 1 && kinds != NULL) {
+		h.kind = p->groups[slot->groups].kind;
+		h.gpus = s->gpus.count;
+	}
+	insert(p, slot, &h);
+}
+
+/* ---- when the shape would fit ---------------------------------------------------- */
+
+struct opening {
+	int64_t at; /* INT64_MAX: not known; -1: never */
+	int64_t free[DIMS]; /* then; GPUs: of all kinds */
+};
+
+static bool enough(const struct place_shape *shape, const int64_t free[DIMS], int64_t match)
+{
+	return free[DIM_CPUS] >= shape->need[DIM_CPUS] &&
+	       free[DIM_MEMORY] >= shape->need[DIM_MEMORY] &&
+	       free[DIM_DISK] >= shape->need[DIM_DISK] && match >= shape->need[DIM_GPUS];
+}
+
+static struct opening opening_of(
+	const struct place_pass *p, const struct place_shape *shape, uint32_t at)
+{
+	const struct place_slot *slot = &p->slots[at];
+	const uint64_t *kinds = place_kinds(p, shape);
+	uint32_t all;
+	int64_t match = place_matching(p, slot, kinds, &all);
+	struct opening o = { .at = p->now,
+		.free = { slot->cpus, (int64_t)slot->memory, (int64_t)slot->disk, slot->gpus } };
+	uint32_t next = slot->hold;
+
+	while (!enough(shape, o.free, match)) {
+		if (next == 0) {
+			o.at = -1;
+			break;
+		}
+		const struct place_hold *h = &p->holds[next - 1];
+		o.at = h->ends_by;
+		o.free[DIM_CPUS] += h->cpus;
+		o.free[DIM_MEMORY] += (int64_t)h->memory;
+		o.free[DIM_GPUS] += h->gpus;
+		if (kinds != NULL && h->kind != PLACE_NOWHERE && place_bit(kinds, h->kind))
+			match += h->gpus;
+		next = h->next;
+	}
+	return o;
+}
+
+/* ---- keeping --------------------------------------------------------------------- */
+
+static void keep(struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at)
+{
+	const struct opening o = opening_of(p, shape, at);
+	struct place_slot *slot = &p->slots[at];
+	struct place_keep *k = &p->kept[p->kept_n++];
+
+	*k = (struct place_keep){ .slot = at, .step = step, .until = o.at != INT64_MAX ? o.at : 0 };
+	for (int d = 0; d < DIMS; d++)
+		k->spare[d] = o.free[d] - shape->need[d];
+	if (slot->groups_n > 1)
+		k->spare[DIM_GPUS] = 0; /* which kinds they are of is not known */
+	slot->kept = p->kept_n;
+}
+
+/* The slot where the step can start first; without a time, where it was kept before, or the one
+ * with the most free of what it asks for. */
+static uint32_t choose(
+	const struct place_pass *p, uint32_t step, const struct place_shape *shape, bool patient)
+{
+	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_step *s = &p->s->steps[step];
+	int dim = shape->need[DIM_GPUS] != 0 ? DIM_GPUS : DIM_CPUS;
+	uint32_t best = PLACE_NOWHERE;
+	int64_t at = INT64_MAX, most = -1;
+
+	for (uint32_t i = 0; i < p->slots_n; i++) {
+		const struct place_slot *slot = &p->slots[i];
+		if (!place_bit(where->slots, i) || slot->kept != 0)
+			continue;
+		const struct opening o = opening_of(p, shape, i);
+		if (o.at < 0 || (o.at == INT64_MAX && (!patient || at != INT64_MAX)))
+			continue;
+		uint32_t all;
+		int64_t free = dim == DIM_GPUS
+				       ? place_matching(p, slot, place_kinds(p, shape), &all)
+				       : slot->cpus;
+		if (s->kept == slot->worker + 1)
+			free = INT64_MAX;
+		if (o.at < at || (o.at == INT64_MAX && free > most)) {
+			best = i;
+			at = o.at;
+			most = free;
+		}
+	}
+	return best;
+}
+
+void place_keep(struct place_pass *p, uint32_t step)
+{
+	struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	bool patient = p->now - p->s->steps[step].queued_at >= PLACE_PATIENCE;
+
+	if (p->kept_n == PLACE_KEPT_MAX || p->kept_n > p->slots_n / WORKERS_PER_KEPT ||
+		p->keep_tries == TRIES_MAX || shape->no_keep || (shape->no_start && !patient))
+		return;
+	p->keep_tries++;
+	if (p->holds == NULL)
+		make_holds(p);
+	uint32_t at = choose(p, step, shape, patient);
+	if (at != PLACE_NOWHERE)
+		keep(p, step, shape, at);
+	else if (patient)
+		shape->no_keep = true;
+	else
+		shape->no_start = true;
+}
+
+bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32_t step,
+	const struct place_shape *shape)
+{
+	const struct place_step *s = &p->s->steps[step];
+
+	if (slot->kept == 0)
+		return true;
+	const struct place_keep *k = &p->kept[slot->kept - 1];
+	if (k->step == step ||
+		(s->time_limit != 0 && k->until != 0 && p->now + s->time_limit <= k->until))
+		return true;
+	for (int d = 0; d < DIMS; d++)
+		if (shape->need[d] > k->spare[d])
+			return false;
+	return true;
+}
