@@ -32,16 +32,15 @@ static const struct field blocker_fields[] = {
 		.doc = "No waiting helps: the fleet or the step must change" },
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, what the GPUs must be, a runtime, a pool, a group, a "
-		       "project, "
-		       "the step for which a worker is kept" },
+		       "project, the step for which a worker is kept" },
 	{ "value", FIELD_STR, R | E, AT(value), .doc = "A label's value" },
 	{ "unit", FIELD_STR, R | E, AT(unit),
 		.doc = "Of the amounts: gpus, bytes, millicpus or steps" },
 	{ "need", FIELD_INT, R | E, AT(need), HAS(has_need), .doc = "What it asks for" },
 	{ "free", FIELD_INT, R | E, AT(free), HAS(has_free),
-		.doc = "The most that one worker has free" },
+		.doc = "The most that one worker has free; of a quota: what is left" },
 	{ "most", FIELD_INT, R | E, AT(most), HAS(has_most),
-		.doc = "The most that one worker has in all" },
+		.doc = "The most that one worker has in all; of a quota: all of it" },
 	{ "worker_id", FIELD_STR, R | E, AT(worker_id), .doc = "The worker with the most free" },
 	{ "worker", FIELD_STR, R | E, AT(worker), .doc = "Its name" },
 	{ "largest_id", FIELD_STR, R | E, AT(largest_id),
@@ -50,7 +49,8 @@ static const struct field blocker_fields[] = {
 	{ "workers", FIELD_INT, R, AT(workers), .doc = "How many workers it rules out" },
 	{ "steps", FIELD_LIST, R, AT(steps), .item = FIELD_STR, .doc = "Steps that it waits for" },
 	{ "run_id", FIELD_STR, R | E, AT(run_id), .doc = "The run that it waits for" },
-	{ "until", FIELD_TIME, R | N, AT(until), .doc = "When it ends by itself" },
+	{ "until", FIELD_TIME, R | N, AT(until),
+		.doc = "When it ends by itself; of `kept`: for when the worker is kept" },
 	{ 0 },
 };
 #undef THIS
@@ -59,12 +59,12 @@ static const struct field blocker_fields[] = {
 static const struct field wait_edit_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
 		.doc = "gpus, memory, cpus, disk, time_limit, gpu_model, requires, avoids, "
-		       "runtime, pool, "
-		       "resume" },
+		       "runtime, pool, resume" },
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, a GPU model, a runtime, a pool" },
 	{ "value", FIELD_STR, R | E, AT(value), .doc = "A label's value" },
-	{ "from", FIELD_INT, R | E, AT(from), HAS(has_from), .doc = "The amount that it asks for" },
+	{ "from", FIELD_INT, R | E, AT(from), HAS(has_from),
+		.doc = "The amount that it asks for; of time_limit: microseconds, 0 for none" },
 	{ "to", FIELD_INT, R | E, AT(to), HAS(has_to), .doc = "The amount that would do" },
 	{ 0 },
 };
