@@ -19,7 +19,7 @@ const struct field event_fields[] = {
 #define THIS event_query
 const struct field event_query_fields[] = {
 	{ "topic", FIELD_LIST, 0, AT(topic), .item = FIELD_STR, .item_max = 63, .max = 64,
-		.doc = "Ids of objects; none: the whole project" },
+		.doc = "Ids of objects, or the word project for all of it, as without any" },
 	{ "from", FIELD_INT, 0, AT(from), FIELD_HAS(struct event_query, has_from), .min = 0,
 		.max = INT64_MAX, .doc = "After this event" },
 	{ 0 },

@@ -31,6 +31,7 @@ enum route_body {
 	BODY_JSON, /* one object of `in` */
 	BODY_YAML, /* one document of `in`, YAML or JSON by Content-Type */
 	BODY_STREAM, /* bytes of any length, read as they come */
+	BODY_ROWS, /* the same, CSV or NDJSON by Content-Type */
 };
 
 enum route_reply {
@@ -46,6 +47,7 @@ enum {
 	ROUTE_IF_MATCH = 2, /* needs If-Match */
 	ROUTE_WAIT = 4, /* takes ?wait= */
 	ROUTE_MLFLOW = 8, /* MLflow's own wire rules */
+	ROUTE_BATCH = 16, /* takes Idempotency-Key as the identity of the batch */
 };
 
 struct route {
@@ -64,11 +66,15 @@ struct route {
 	const struct field *out;
 	size_t out_size;
 	const char *doc;
+	const char *types[3]; /* media types of a REPLY_STREAM; none: any bytes */
 };
 
 extern const struct route routes[]; /* ends with id NULL */
 extern const size_t routes_count;
 const struct route *route_find(const char *id); /* NULL when there is none */
 const char *permission_name(enum permission p);
+/* The media types that a body may have, ended by NULL; without any: none is looked at, the bytes
+ * are taken as they are. */
+const char *const *route_body_types(enum route_body b);
 
 #endif

@@ -19,6 +19,7 @@
 #define LIST_OF(type) .reply = REPLY_LIST, .out = type##_fields, .out_size = sizeof(struct type)
 #define QUERY(type)   .query = type##_fields, .query_size = sizeof(struct type)
 #define STREAM_IN     .body = BODY_STREAM
+#define ROWS_IN       .body = BODY_ROWS, .flags = ROUTE_BATCH
 #define STREAM_OUT    .reply = REPLY_STREAM
 #define RAW_OUT       .reply = REPLY_RAW
 #define EMPTY         .reply = REPLY_EMPTY
@@ -142,9 +143,13 @@ const struct route routes[] = {
 	{ "steps.outputs", "GET", "/api/v1/steps/{step}/outputs/{output}/{path*}", PERM_READ,
 		.ok = 200, STREAM_OUT, .doc = "Bytes of an output's file" },
 	{ "logs.step", "GET", "/api/v1/steps/{step}/log", PERM_READ, .ok = 200, QUERY(log_query),
-		STREAM_OUT, .doc = "Log of the step's newest attempt" },
+		STREAM_OUT,
+		.types = { "application/json", "application/octet-stream", "text/event-stream" },
+		.doc = "Log of the step's newest attempt" },
 	{ "logs.attempt", "GET", "/api/v1/attempts/{attempt}/log", PERM_READ, .ok = 200,
-		QUERY(log_query), STREAM_OUT, .doc = "Log of an attempt" },
+		QUERY(log_query), STREAM_OUT,
+		.types = { "application/json", "application/octet-stream", "text/event-stream" },
+		.doc = "Log of an attempt" },
 
 	/* tracking, for dashboard and CLI */
 	{ "tracking.get", "GET", "/api/v1/tracking-runs/{tracking}", PERM_READ, .ok = 200,
@@ -194,10 +199,10 @@ const struct route routes[] = {
 	{ "monitors.delete", "DELETE", P "/monitors/{monitor}", PERM_OPERATE, .ok = 204, EMPTY,
 		.doc = "Remove a monitor with its windows" },
 	{ "observations.add", "POST", P "/monitors/{monitor}/observations", PERM_SUBMIT, .ok = 200,
-		QUERY(observation_query), STREAM_IN, OUT(observation_result),
+		ROWS_IN, QUERY(observation_query), OUT(observation_result),
 		.doc = "Production rows as CSV or NDJSON, of any length" },
-	{ "labels.add", "POST", P "/monitors/{monitor}/labels", PERM_SUBMIT, .ok = 200,
-		QUERY(observation_query), STREAM_IN, OUT(observation_result),
+	{ "labels.add", "POST", P "/monitors/{monitor}/labels", PERM_SUBMIT, .ok = 200, ROWS_IN,
+		QUERY(observation_query), OUT(observation_result),
 		.doc = "Late labels: id, time, label as CSV or NDJSON" },
 	{ "windows.list", "GET", P "/monitors/{monitor}/windows", PERM_READ, .ok = 200,
 		LIST(window), .doc = "Windows, newest first" },
@@ -258,10 +263,10 @@ const struct route routes[] = {
 
 	/* operations */
 	{ "scheduler.snapshot", "GET", "/api/v1/scheduler/snapshot", PERM_ADMIN, .ok = 200,
-		STREAM_OUT,
+		STREAM_OUT, .types = { "application/x-ndjson" },
 		.doc = "All that the scheduler sees and decides now, as NDJSON to be replayed" },
 	{ "events.stream", "GET", P "/events", PERM_READ, .ok = 200, QUERY(event_query), STREAM_OUT,
-		.doc = "Server-sent events of the project" },
+		.types = { "text/event-stream" }, .doc = "Server-sent events of the project" },
 	{ "server.version", "GET", "/api/v1/version", PERM_PUBLIC, .ok = 200, RAW_OUT,
 		.doc = "Version of the API" },
 	{ "server.openapi", "GET", "/api/v1/openapi.json", PERM_PUBLIC, .ok = 200, RAW_OUT,
@@ -271,11 +276,12 @@ const struct route routes[] = {
 	{ "server.schema", "GET", "/api/v1/schemas/{kind}", PERM_PUBLIC, .ok = 200, RAW_OUT,
 		.doc = "JSON Schema of pipeline.json or monitor.json" },
 	{ "server.livez", "GET", "/livez", PERM_PUBLIC, .ok = 200, STREAM_OUT,
-		.doc = "The process runs" },
+		.types = { "text/plain" }, .doc = "The process runs" },
 	{ "server.readyz", "GET", "/readyz", PERM_PUBLIC, .ok = 200, STREAM_OUT,
+		.types = { "text/plain" },
 		.doc = "It can serve: database reached, schema current, not draining" },
 	{ "server.metrics", "GET", "/metrics", PERM_SELF, .ok = 200, STREAM_OUT,
-		.doc = "Prometheus metrics" },
+		.types = { "text/plain" }, .doc = "Prometheus metrics" },
 
 /* MLflow */
 #define M       "/api/2.0/mlflow"
@@ -322,6 +328,25 @@ const struct route *route_find(const char *id)
 		if (strcmp(r->id, id) == 0)
 			return r;
 	return NULL;
+}
+
+const char *const *route_body_types(enum route_body b)
+{
+	static const char *const json[] = { "application/json", NULL };
+	static const char *const yaml[] = { "application/json", "application/yaml",
+		"application/x-yaml", "text/yaml", NULL };
+	static const char *const rows[] = { "text/csv", "application/x-ndjson", "application/csv",
+		"application/ndjson", "application/jsonl", NULL };
+	static const char *const any[] = { NULL };
+
+	switch (b) {
+	case BODY_JSON: return json;
+	case BODY_YAML: return yaml;
+	case BODY_ROWS: return rows;
+	case BODY_NONE:
+	case BODY_STREAM: break;
+	}
+	return any;
 }
 
 const char *permission_name(enum permission p)

@@ -200,16 +200,32 @@ static void add_member(struct buf *b, const char *before, const char *value)
 	add_json(b, str_c(value));
 }
 
-static void add_culprits(struct buf *b, const struct err *all, size_t n)
+static void add_place(struct buf *b, const struct err *e, const char *in)
+{
+	struct str rest = str_c(e->field), name = STR("");
+	char text[sizeof e->field];
+
+	add_member(b, ",\"in\":", in);
+	if (strcmp(in, "body") == 0)
+		return;
+	(void)str_next(&rest, '/', &name); /* before the first slash */
+	(void)str_next(&rest, '/', &name);
+	(void)str_print(text, sizeof text, "%.*s", STR_ARG(name));
+	add_member(b, ",\"parameter\":", text);
+}
+
+static void add_culprits(struct buf *b, const struct err *all, size_t n, const char *in)
 {
 	const char *comma = "";
 
 	buf_adds(b, ",\"errors\":[");
 	for (size_t i = 0; i < n; i++) {
-		if (all[i].field[0] == '\0')
+		if (all[i].field[0] == '\0' && in == NULL)
 			continue;
 		buf_adds(b, comma);
 		add_member(b, "{\"pointer\":", all[i].field);
+		if (in != NULL)
+			add_place(b, &all[i], in);
 		add_member(b, ",\"code\":", err_name(all[i].code));
 		add_member(b, ",\"detail\":", all[i].msg);
 		buf_addc(b, '}');
@@ -218,7 +234,7 @@ static void add_culprits(struct buf *b, const struct err *all, size_t n)
 	buf_addc(b, ']');
 }
 
-void http_reply_errs(struct http_req *q, const struct err *all, size_t n)
+static void reply_problem(struct http_req *q, const struct err *all, size_t n, const char *in)
 {
 	const struct err *e = &all[0];
 	int status = err_http(e->code);
@@ -230,8 +246,8 @@ void http_reply_errs(struct http_req *q, const struct err *all, size_t n)
 	add_member(&b, ",\"detail\":", e->msg);
 	add_member(&b, ",\"code\":", err_name(e->code));
 	add_member(&b, ",\"request_id\":", q->id);
-	if (e->field[0] != '\0' || n > 1)
-		add_culprits(&b, all, n);
+	if (e->field[0] != '\0' || n > 1 || in != NULL)
+		add_culprits(&b, all, n, in);
 	buf_addc(&b, '}');
 	BUG_ON(buf_failed(&b));
 	if (!http_call_of(q)->begun && status == 401)
@@ -242,7 +258,17 @@ void http_reply_errs(struct http_req *q, const struct err *all, size_t n)
 	buf_done(&b);
 }
 
+void http_reply_errs(struct http_req *q, const struct err *all, size_t n)
+{
+	reply_problem(q, all, n, NULL);
+}
+
 void http_reply_err(struct http_req *q, const struct err *e)
 {
-	http_reply_errs(q, e, 1);
+	reply_problem(q, e, 1, NULL);
+}
+
+void http_reply_fault(struct http_req *q, const struct err *e, const char *in)
+{
+	reply_problem(q, e, 1, in);
 }

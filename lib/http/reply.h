@@ -22,6 +22,9 @@ void http_reply_const(struct http_req *q, int status, const char *type, struct s
 /* problem+json (RFC 9457) with the status of the error's code: type, title, status, detail, code,
  * request_id, and errors[] of {pointer, code, detail} when a field is to blame. */
 void http_reply_err(struct http_req *q, const struct err *e);
+/* The same, and says where the culprit stands: "body" (the pointer is into it, "" all of it), or
+ * "query", "path" or "header" (the pointer is "/" and the parameter's name). */
+void http_reply_fault(struct http_req *q, const struct err *e, const char *in);
 /* The same for several faults of one request; the first gives status and detail. n >= 1. */
 void http_reply_errs(struct http_req *q, const struct err *all, size_t n);
 

@@ -477,6 +477,8 @@ static void put_error(const struct err *e)
 	jsn_text(&w, err_name(e->code));
 	jsn_key(&w, "message");
 	jsn_text(&w, e->msg);
+	jsn_key(&w, "field");
+	jsn_text(&w, e->field);
 	jsn_obj_end(&w);
 	buf_addc(&line, '\n');
 	struct err ignored;

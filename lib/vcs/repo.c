@@ -366,6 +366,13 @@ static bool is_hex(const char *s, size_t n)
 	return n >= 7 && n <= GIT_OID_HEXSZ && strspn(s, "0123456789abcdef") == n;
 }
 
+/* The revision is to blame. */
+static int of_ref(struct err *e)
+{
+	(void)str_print(e->field, sizeof e->field, "/ref");
+	return -1;
+}
+
 static int by_id(struct repo *r, const char *hex, git_oid *ret, struct err *e)
 {
 	git_object *object = NULL;
@@ -373,17 +380,21 @@ static int by_id(struct repo *r, const char *hex, git_oid *ret, struct err *e)
 	git_oid id;
 	int rc;
 
-	if (!is_hex(hex, n) || git_oid_fromstrn(&id, hex, n) < 0)
-		return err_set(e, ERR_NOT_FOUND,
+	if (!is_hex(hex, n) || git_oid_fromstrn(&id, hex, n) < 0) {
+		(void)err_set(e, ERR_NOT_FOUND,
 			"the repository has no branch, tag or commit \"%s\"", hex);
+		return of_ref(e);
+	}
 	if (bring(r, &id, n, e) < 0)
 		return -1;
 	rc = git_object_lookup_prefix(&object, r->git, &id, n, GIT_OBJECT_COMMIT);
 	if (rc == GIT_EAMBIGUOUS)
-		return err_set(e, ERR_INVALID, "the commit id \"%s\" is ambiguous", hex);
-	if (rc < 0)
-		return err_set(e, ERR_NOT_FOUND,
+		(void)err_set(e, ERR_INVALID, "the commit id \"%s\" is ambiguous", hex);
+	else if (rc < 0)
+		(void)err_set(e, ERR_NOT_FOUND,
 			"the repository has no commit %s on a branch or tag", hex);
+	if (rc < 0)
+		return of_ref(e);
 	git_oid_cpy(ret, git_object_id(object));
 	git_object_free(object);
 	return 0;

@@ -190,11 +190,12 @@ static void on_complaint(void *arg, struct str bytes)
 }
 
 struct complaint {
-	struct str code, message;
+	struct str code, message, field;
 };
 static const struct field complaint_fields[] = {
 	{ "code", FIELD_STR, FIELD_REQUIRED, offsetof(struct complaint, code) },
 	{ "message", FIELD_STR, FIELD_REQUIRED, offsetof(struct complaint, message) },
+	{ "field", FIELD_STR, 0, offsetof(struct complaint, field) },
 	{ 0 },
 };
 
@@ -211,8 +212,11 @@ static int read_complaint(struct vcs_op *op, struct err *e)
 	}
 	if (last.n != 0 && field_decode_reply(complaint_fields, last, op->mem, &c, &ignored) == 0) {
 		for (int i = 1; i < ERR_COUNT; i++) {
-			if (str_is(c.code, err_name((enum err_code)i)))
-				return err_set(e, (enum err_code)i, "%s", c.message.p);
+			if (!str_is(c.code, err_name((enum err_code)i)))
+				continue;
+			(void)err_set(e, (enum err_code)i, "%s", c.message.p);
+			(void)str_print(e->field, sizeof e->field, "%.*s", STR_ARG(c.field));
+			return -1;
 		}
 	}
 	return err_set(e, ERR_INTERNAL, "tidemill-git failed without saying why");

@@ -331,7 +331,10 @@ static int check_command(struct check *c)
 			(void)err_field(c->e, "", "must not hold NUL");
 		else if (check_text(c, word) == 0)
 			continue;
-		return under_at(c->e, i, "run");
+		if (!st->shell)
+			return under_at(c->e, i, "run");
+		err_field_prefix(c->e, "run");
+		return -1;
 	}
 	return 0;
 }

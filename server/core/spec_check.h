@@ -31,7 +31,8 @@ struct spec_variable {
 struct spec_step {
 	struct str name;
 	const struct str *needs;
-	const struct str *argv; /* the words of the command; one for a shell text */
+	const struct str *argv; /* the words of the command */
+	bool shell; /* they were written as one text, for /bin/sh -c */
 	const struct spec_variable *env;
 	const struct spec_output *outputs;
 	size_t needs_n, argv_n, env_n, outputs_n;

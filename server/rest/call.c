@@ -40,6 +40,29 @@ struct db_unit *call_unit(struct call *c)
 	return db_unit(c->app->db, c->arena);
 }
 
+#define KEY_HEADER "Idempotency-Key"
+
+/* Where a fault stands, by the first part of its pointer: what the body's table knows is in the
+ * body, and so is what nobody knows. */
+static const char *fault_in(const struct call *c, const struct err *e)
+{
+	struct str rest = str_c(e->field), name = STR("");
+	char segment[sizeof e->field + 4];
+
+	(void)str_next(&rest, '/', &name); /* before the first slash */
+	(void)str_next(&rest, '/', &name);
+	if (c->query_bad)
+		return "query";
+	if (str_is(name, KEY_HEADER))
+		return "header";
+	if (name.n == 0 || (c->route->in != NULL && field_find(c->route->in, name) != NULL))
+		return "body";
+	if (c->route->query != NULL && field_find(c->route->query, name) != NULL)
+		return "query";
+	(void)str_print(segment, sizeof segment, "{%.*s}", STR_ARG(name));
+	return strstr(c->route->path, segment) != NULL ? "path" : "body";
+}
+
 void call_fail(struct call *c, const struct err *e)
 {
 	if (e->code == ERR_INTERNAL || e->code == ERR_CORRUPT)
@@ -48,6 +71,8 @@ void call_fail(struct call *c, const struct err *e)
 			LOG_I("line", e->line));
 	if (c->route->flags & ROUTE_MLFLOW)
 		flow_error_reply(c->req, e);
+	else if (e->code == ERR_INVALID)
+		http_reply_fault(c->req, e, fault_in(c, e));
 	else
 		http_reply_err(c->req, e);
 }
@@ -145,8 +170,8 @@ static void replay_on_row(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	if (!str_eq(db_str(&rows[0], 0, 0), request_hash(c))) {
-		(void)err_set(
-			&e, ERR_INVALID, "Idempotency-Key was used before for another request");
+		(void)err_field(
+			&e, "/" KEY_HEADER, "Idempotency-Key was used before for another request");
 		call_fail(c, &e);
 		return;
 	}
@@ -161,7 +186,7 @@ void call_replay(struct call *c, const struct err *e, call_handler *replay)
 	c->create_error = arena_new_of(c->arena, struct err);
 	*c->create_error = *e;
 	struct db_unit *u = call_unit(c);
-	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
+	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, KEY_HEADER));
 	call_send(c, u, DB_READ, replay_on_row);
 }
 
@@ -193,14 +218,14 @@ static void fail_key(struct call *c)
 {
 	struct err e;
 
-	(void)err_set(&e, ERR_INVALID, "Idempotency-Key must be 1 to %d printable ASCII characters",
-		KEY_MAX);
+	(void)err_field(&e, "/" KEY_HEADER,
+		"Idempotency-Key must be 1 to %d printable ASCII characters", KEY_MAX);
 	call_fail(c, &e);
 }
 
 bool call_key_ok(struct call *c, bool *ret_given)
 {
-	struct str key = http_header(c->req, "Idempotency-Key");
+	struct str key = http_header(c->req, KEY_HEADER);
 
 	*ret_given = key.p != NULL;
 	if (key.p == NULL || key_ok(key))
@@ -211,8 +236,8 @@ bool call_key_ok(struct call *c, bool *ret_given)
 
 void call_key_add(struct call *c, struct db_unit *u, struct str object_id)
 {
-	auth_store_idempotency_add(u, call_actor(c), http_header(c->req, "Idempotency-Key"),
-		request_hash(c), object_id);
+	auth_store_idempotency_add(
+		u, call_actor(c), http_header(c->req, KEY_HEADER), request_hash(c), object_id);
 }
 
 static void create_without_key_on_done(void *arg, const struct db_rows *rows, const struct err *e)
@@ -236,7 +261,7 @@ void call_replay_first(struct call *c, call_handler *go_on, call_handler *replay
 		return;
 	}
 	struct db_unit *u = call_unit(c);
-	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, "Idempotency-Key"));
+	auth_store_idempotency_get(u, call_actor(c), http_header(c->req, KEY_HEADER));
 	call_send(c, u, DB_READ, replay_on_row);
 }
 

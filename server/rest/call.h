@@ -50,6 +50,7 @@ struct call {
 	bool (*on_conflict)(struct call *c, const struct db_rows *rows);
 	call_handler *go_on; /* call_replay_first */
 	struct err *create_error; /* what a creation met, until its key has been looked up */
+	bool query_bad; /* what fails is the query */
 };
 
 /* Which handler serves an operation. Each file of server/rest gives such a table, ended by id NULL;
@@ -89,6 +90,8 @@ bool call_key_ok(struct call *c, bool *ret_given);
 void call_key_add(struct call *c, struct db_unit *u, struct str object_id);
 void call_replay(struct call *c, const struct err *e, call_handler *replay);
 
+/* What is not valid is named: by a pointer into the body, or as "/NAME", a parameter of path or
+ * query; which of them it is, the route's tables say. */
 void call_fail(struct call *c, const struct err *e);
 void call_not_found(struct call *c, const char *what); /* "run": "There is no such run" */
 void call_invalid(struct call *c, const char *pointer, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -210,6 +210,49 @@ static void topics_take(struct event_stream *s, const struct event_query *q)
 			STR_ARG(*list_at(&q->topic, struct str, i)));
 }
 
+/* Prefixes of the ids that a project's events are about. */
+static const char *const subjects[] = { "run", "st", "at", "pl", "ds", "dsv", "mdl", "mv", "mon",
+	"win", "dec", "prj" };
+
+static bool is_topic(struct str t)
+{
+	if (str_is(t, "project"))
+		return true;
+	for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
+		struct str prefix = str_c(subjects[i]);
+		if (t.n > prefix.n + 1 && str_starts(t, prefix) && t.p[prefix.n] == '_')
+			return true;
+	}
+	return false;
+}
+
+static void refuse_topic(struct call *c, struct str t)
+{
+	char all[128] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++, n = strlen(all))
+		(void)str_print(all + n, sizeof all - n, "%s%s_", i == 0 ? "" : ", ", subjects[i]);
+	call_invalid(c, "/topic",
+		"%.*s is neither the word \"project\" nor the id of an object: those begin with %s",
+		STR_ARG(t), all);
+}
+
+/* A topic that nothing can be about would be listened to in vain. */
+static bool topics_ok(struct call *c)
+{
+	const struct event_query *q = c->query;
+
+	for (size_t i = 0; i < q->topic.n; i++) {
+		struct str t = *list_at(&q->topic, struct str, i);
+		if (!is_topic(t)) {
+			refuse_topic(c, t);
+			return false;
+		}
+	}
+	return true;
+}
+
 static void events_start(struct call *c)
 {
 	const struct event_query *q = c->query;
@@ -219,6 +262,8 @@ static void events_start(struct call *c)
 	bool has_from = q->has_from;
 	struct event_stream *s;
 
+	if (!topics_ok(c))
+		return;
 	if (last.p != NULL && last.n != 0) {
 		has_from = true;
 		if (!num_parse_i64(last, 0, INT64_MAX, &from))

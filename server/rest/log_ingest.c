@@ -177,7 +177,7 @@ static void put_on_end(void *arg)
 			(void)err_set(&e, ERR_TOO_LARGE, "a piece of a log has %d bytes at most",
 				PUT_MAX);
 		else
-			(void)err_field(&e, "/",
+			(void)err_field(&e, "",
 				"the body is not a sequence of whole frames: the one at byte %zu "
 				"is %s",
 				n, ok ? "cut" : "not valid");

@@ -25,17 +25,15 @@ static void intake_free(void *arg)
 	in->ingest = NULL;
 }
 
-static bool read_format(struct call *c, enum records_format *ret)
+/* One of the two that the route takes. */
+static enum records_format read_format(const struct call *c)
 {
 	struct str rest = http_header(c->req, "Content-Type"), first = STR("");
-	struct err e;
+	enum records_format format = RECORDS_CSV;
 
-	if (str_next(&rest, ';', &first) && records_format_of(str_trim(first), ret))
-		return true;
-	(void)err_set(
-		&e, ERR_UNSUPPORTED_MEDIA, "Content-Type must be text/csv or application/x-ndjson");
-	call_fail(c, &e);
-	return false;
+	(void)str_next(&rest, ';', &first);
+	(void)records_format_of(str_trim(first), &format);
+	return format;
 }
 
 static bool read_batch(struct call *c, struct str *ret)
@@ -63,7 +61,8 @@ static void intake_start(struct call *c, bool labels)
 		.on_done = intake_on_done,
 		.arg = in };
 
-	if (!read_format(c, &spec.format) || !read_batch(c, &spec.batch))
+	spec.format = read_format(c);
+	if (!read_batch(c, &spec.batch))
 		return;
 	in->call = c;
 	in->ingest = ingest_new(c->app, &spec);

@@ -76,15 +76,16 @@ static void put_params(struct jsn_out *w, const struct route *r)
 	}
 	if (r->flags & ROUTE_IDEMPOTENT)
 		put_header(w, "Idempotency-Key", false, "1 to 255 printable ASCII characters");
+	if (r->flags & ROUTE_BATCH)
+		put_header(w, "Idempotency-Key", false,
+			"Identity of the batch, as the parameter batch: at most 255 bytes");
 	if (r->flags & ROUTE_IF_MATCH)
 		put_header(w, "If-Match", true, "The object's ETag");
 	jsn_list_end(w);
 }
 
-static void put_content(struct jsn_out *w, const char *type, const struct field *t)
+static void put_media(struct jsn_out *w, const char *type, const struct field *t)
 {
-	jsn_key(w, "content");
-	jsn_obj_begin(w);
 	jsn_key(w, type);
 	jsn_obj_begin(w);
 	if (t != NULL) {
@@ -92,6 +93,13 @@ static void put_content(struct jsn_out *w, const char *type, const struct field 
 		put_schema(w, t);
 	}
 	jsn_obj_end(w);
+}
+
+static void put_content(struct jsn_out *w, const char *type, const struct field *t)
+{
+	jsn_key(w, "content");
+	jsn_obj_begin(w);
+	put_media(w, type, t);
 	jsn_obj_end(w);
 }
 
@@ -103,8 +111,14 @@ static void put_body(struct jsn_out *w, const struct route *r)
 	jsn_obj_begin(w);
 	jsn_key(w, "required");
 	jsn_bool(w, true);
-	put_content(
-		w, r->body == BODY_STREAM ? "application/octet-stream" : "application/json", r->in);
+	jsn_key(w, "content");
+	jsn_obj_begin(w);
+	const char *const *types = route_body_types(r->body);
+	if (*types == NULL)
+		put_media(w, "application/octet-stream", NULL);
+	for (; *types != NULL; types++)
+		put_media(w, *types, r->in);
+	jsn_obj_end(w);
 	jsn_obj_end(w);
 }
 
@@ -135,6 +149,17 @@ static void put_list_schema(struct jsn_out *w, const struct field *t)
 	jsn_obj_end(w);
 }
 
+static void put_stream(struct jsn_out *w, const struct route *r)
+{
+	jsn_key(w, "content");
+	jsn_obj_begin(w);
+	if (r->types[0] == NULL)
+		put_media(w, "application/octet-stream", NULL);
+	for (size_t i = 0; i < 3 && r->types[i] != NULL; i++)
+		put_media(w, r->types[i], NULL);
+	jsn_obj_end(w);
+}
+
 static void put_reply(struct jsn_out *w, const struct route *r)
 {
 	jsn_obj_begin(w);
@@ -142,7 +167,7 @@ static void put_reply(struct jsn_out *w, const struct route *r)
 	switch (r->reply) {
 	case REPLY_OBJECT: put_content(w, "application/json", r->out); break;
 	case REPLY_LIST: put_list_schema(w, r->out); break;
-	case REPLY_STREAM: put_content(w, "application/octet-stream", NULL); break;
+	case REPLY_STREAM: put_stream(w, r); break;
 	case REPLY_RAW: put_content(w, "application/json", NULL); break;
 	case REPLY_EMPTY: break;
 	}
@@ -252,17 +277,20 @@ static void put_components(struct jsn_out *w)
 	jsn_list_end(w);
 	jsn_obj_end(w);
 	jsn_key(w, "Problem");
-	jsn_raw(w, STR("{\"type\":\"object\",\"required\":[\"type\",\"title\",\"status\",\"code\"],"
-		       "\"properties\":{"
-		       "\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{"
-		       "\"type\":\"integer\"},"
-		       "\"detail\":{\"type\":\"string\"},\"code\":{\"$ref\":\"#/components/schemas/"
-		       "ErrorCode\"},"
-		       "\"request_id\":{\"type\":\"string\"},\"errors\":{\"type\":\"array\","
-		       "\"items\":{\"type\":\"object\","
-		       "\"properties\":{\"pointer\":{\"type\":\"string\"},\"code\":{\"type\":"
-		       "\"string\"},"
-		       "\"detail\":{\"type\":\"string\"}}}}}}"));
+	jsn_raw(w,
+		STR("{\"type\":\"object\",\"required\":[\"type\",\"title\",\"status\",\"code\"],"
+		    "\"properties\":{"
+		    "\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{"
+		    "\"type\":\"integer\"},"
+		    "\"detail\":{\"type\":\"string\"},\"code\":{\"$ref\":\"#/components/schemas/"
+		    "ErrorCode\"},"
+		    "\"request_id\":{\"type\":\"string\"},\"errors\":{\"type\":\"array\","
+		    "\"items\":{\"type\":\"object\","
+		    "\"properties\":{\"pointer\":{\"type\":\"string\"},\"in\":{\"type\":\"string\","
+		    "\"enum\":[\"body\",\"query\",\"path\",\"header\"]},\"parameter\":{\"type\":"
+		    "\"string\"},\"code\":{\"type\":"
+		    "\"string\"},"
+		    "\"detail\":{\"type\":\"string\"}}}}}}"));
 	jsn_obj_end(w);
 	jsn_key(w, "responses");
 	jsn_raw(w, STR("{\"Problem\":{\"description\":\"What went wrong (RFC 9457)\",\"content\":{"

@@ -39,9 +39,40 @@ struct put_plan {
 	struct str text; /* as it is stored now */
 };
 
-static void put_text(struct call *c, struct str commit, struct str text)
+/* The members of the request that led to the file, the nearest first; "" when it gave none. */
+static const char *blame(const struct pipeline_put *in)
+{
+	if (in->path.n != 0 || in->no_path)
+		return "/path";
+	if (in->ref.n != 0 || in->no_ref)
+		return "/ref";
+	return in->repository.n != 0 || in->no_repository ? "/repository" : "";
+}
+
+/* The file is not valid. Where it came with the request the pointer goes into it; else the place is
+ * in the words, and the pointer at what led there. */
+static void put_refuse(struct call *c, struct str commit, const struct err *why)
 {
 	const struct pipeline_put *in = c->in;
+	const struct put_plan *p = c->state;
+	struct err e = *why;
+
+	if (in->source.n != 0) {
+		err_field_prefix(&e, "source");
+	} else if (commit.n != 0) {
+		(void)err_field(&e, blame(in), "%.100s at commit %.12s: %s%s%s", p->path.p,
+			commit.p, why->field, why->field[0] != '\0' ? ": " : "", why->msg);
+		e.code = why->code;
+	} else {
+		(void)err_field(&e, blame(in), "the file as it is stored: %s%s%s", why->field,
+			why->field[0] != '\0' ? ": " : "", why->msg);
+		e.code = why->code;
+	}
+	call_fail(c, &e);
+}
+
+static void put_text(struct call *c, struct str commit, struct str text)
+{
 	const struct put_plan *p = c->state;
 	struct pipeline_file *file = arena_new_of(c->arena, struct pipeline_file);
 	struct str name = call_param(c, "pipeline");
@@ -49,15 +80,14 @@ static void put_text(struct call *c, struct str commit, struct str text)
 	struct buf b;
 
 	if (spec_read(text, c->arena, file, &e) < 0) {
-		if (in->source.n != 0)
-			err_field_prefix(&e, "source");
-		call_fail(c, &e);
+		put_refuse(c, commit, &e);
 		return;
 	}
 	if (!str_eq(file->metadata.name, name)) {
-		call_invalid(c, "/metadata/name",
+		(void)err_field(&e, "/metadata/name",
 			"the file is of the pipeline %.*s, the path says %.*s",
 			STR_ARG(file->metadata.name), STR_ARG(name));
+		put_refuse(c, commit, &e);
 		return;
 	}
 	buf_init(&b, SPEC_MAX);
@@ -148,7 +178,7 @@ static void pipeline_put(struct call *c)
 	if (in->source.n != 0 && in->repository.n != 0) {
 		call_invalid(c, "/repository", "give either repository or source");
 	} else if (!str_is_name(call_param(c, "pipeline"))) {
-		call_invalid(c, "/metadata/name",
+		call_invalid(c, "/pipeline",
 			"must be of [a-z0-9._-], up to 63, and begin with a letter or digit");
 	} else {
 		struct db_unit *u = call_unit(c);

@@ -44,7 +44,8 @@ static enum http_body body_kind(const struct route *r)
 	case BODY_NONE: return HTTP_BODY_NONE;
 	case BODY_JSON:
 	case BODY_YAML: return HTTP_BODY_WHOLE;
-	case BODY_STREAM: break;
+	case BODY_STREAM:
+	case BODY_ROWS: break;
 	}
 	return HTTP_BODY_STREAM;
 }
@@ -277,6 +278,16 @@ static void rest_check_role(struct call *c)
 	http_auth_ok(c->req);
 }
 
+static int refuse_arg(const struct http_req *q, struct err *e)
+{
+	char name[64];
+
+	(void)str_print(name, sizeof name, "%.*s", STR_ARG(q->args[0].name));
+	(void)err_field(e, "", "this takes no query parameters");
+	err_field_prefix(e, name);
+	return -1;
+}
+
 static int decode_query(struct call *c, struct err *e)
 {
 	struct http_req *q = c->req;
@@ -285,7 +296,7 @@ static int decode_query(struct call *c, struct err *e)
 	if (c->route->flags & ROUTE_MLFLOW)
 		return 0; /* by its own rules */
 	if (c->route->query == NULL)
-		return q->n_args == 0 ? 0 : err_field(e, "/", "this takes no query parameters");
+		return q->n_args == 0 ? 0 : refuse_arg(q, e);
 	for (size_t i = 0; i < q->n_args; i++)
 		pairs[i] = (struct field_pair){ q->args[i].name, q->args[i].value };
 	c->query = arena_alloc(c->arena, c->route->query_size);
@@ -301,18 +312,32 @@ static bool type_is(const struct http_req *q, const char *type)
 	return str_next(&rest, ';', &first) && str_eq_nocase(str_trim(first), str_c(type));
 }
 
+/* One of those that the contract names. */
+static int check_type(const struct call *c, struct err *e)
+{
+	const char *const *types = route_body_types(c->route->body);
+	char said[128] = "";
+
+	if (*types == NULL || (c->route->flags & ROUTE_MLFLOW))
+		return 0;
+	for (size_t i = 0, n = 0; types[i] != NULL; i++) {
+		if (type_is(c->req, types[i]))
+			return 0;
+		(void)str_print(said + n, sizeof said - n, "%s%s", i == 0 ? "" : " or ", types[i]);
+		n = strlen(said);
+	}
+	return err_set(e, ERR_UNSUPPORTED_MEDIA, "Content-Type must be %s", said);
+}
+
 static int decode_body(struct call *c, struct err *e)
 {
 	struct http_req *q = c->req;
-	bool yaml = c->route->body == BODY_YAML &&
-		    (type_is(q, "application/yaml") || type_is(q, "application/x-yaml") ||
-			    type_is(q, "text/yaml"));
+	bool yaml = c->route->body == BODY_YAML && !type_is(q, "application/json");
 
+	if (check_type(c, e) < 0)
+		return -1;
 	if (c->route->in == NULL)
 		return 0;
-	if (!yaml && !type_is(q, "application/json"))
-		return err_set(e, ERR_UNSUPPORTED_MEDIA, "Content-Type must be application/json%s",
-			c->route->body == BODY_YAML ? " or application/yaml" : "");
 	c->in = arena_alloc(c->arena, c->route->in_size);
 	return yaml ? yaml_decode(c->route->in, q->body, c->arena, c->in, e)
 		    : field_decode(c->route->in, q->body, c->arena, c->in, e);
@@ -334,8 +359,13 @@ static void rest_run(struct http_req *q)
 	struct call *c = q->user;
 	struct err e;
 
-	if (check_coding(c, &e) < 0 || decode_query(c, &e) < 0 || decode_body(c, &e) < 0)
-		call_fail(c, &e);
-	else
-		c->handler(c);
+	c->query_bad = true;
+	if (check_coding(c, &e) == 0 && decode_query(c, &e) == 0) {
+		c->query_bad = false;
+		if (decode_body(c, &e) == 0) {
+			c->handler(c);
+			return;
+		}
+	}
+	call_fail(c, &e);
 }

@@ -36,6 +36,25 @@ static void submit_add(void *arg, struct db_unit *u, struct str run_id)
 	call_key_add(arg, u, run_id);
 }
 
+/* Places in the pipeline's file are within `source`, where that was given; else the file is what
+ * `pipeline` led to, and the place is in the words. */
+static void submit_refuse(struct call *c, const struct err *why)
+{
+	const struct run_new *in = c->in;
+	struct err e = *why;
+	bool ours = e.field[0] == '\0' || str_starts(str_c(e.field), STR("/inputs")) ||
+		    strcmp(e.field, "/pipeline") == 0 ||
+		    (in->ref.n != 0 && strcmp(e.field, "/ref") == 0);
+
+	if (e.code == ERR_INVALID && in->source.n != 0 && !ours) {
+		err_field_prefix(&e, "source");
+	} else if (e.code == ERR_INVALID && !ours) {
+		(void)err_field(&e, in->ref.n != 0 ? "/ref" : "/pipeline",
+			"the pipeline %.*s: %s: %s", STR_ARG(in->pipeline), why->field, why->msg);
+	}
+	call_fail(c, &e);
+}
+
 static void submit_on_launched(
 	void *arg, const struct launched *made, const struct db_rows *rows, const struct err *e)
 {
@@ -46,7 +65,7 @@ static void submit_on_launched(
 	if (e->code == ERR_CONFLICT && s->key_given) {
 		call_replay(c, e, run_reply);
 	} else if (e->code != ERR_OK) {
-		call_fail(c, e);
+		submit_refuse(c, e);
 	} else if (made->held) {
 		c->object_id = made->run.id;
 		run_reply(c);

@@ -1,5 +1,6 @@
 #include "server/sched/source.h"
 
+#include "lib/loop/defer.h"
 #include "lib/vcs/url.h"
 #include "lib/vcs/vcs.h"
 #include "server/app.h"
@@ -13,10 +14,13 @@ struct reading {
 	struct vcs_show_args args;
 	const char *paths[1];
 	struct str commit, path;
+	struct err err;
 	source_cb *cb;
 	void *arg;
 };
 
+static int source_check(struct reading *r, struct str repository, struct str ref);
+static void source_on_refused(void *arg);
 static void source_on_commit(void *arg, const char *commit, const struct err *e);
 static void source_on_file(void *arg, const struct vcs_file *files, size_t n, const struct err *e);
 
@@ -34,13 +38,50 @@ void source_read(struct app *app, struct arena *a, struct str repository, struct
 		.allow = conf->allow_local_git ? VCS_ALLOW_LOCAL : 0,
 		.timeout = GIT_TIMEOUT_S * CLOCK_SECOND,
 	};
-	(void)vcs_resolve(app->loop, a, &r->source, ref.p, source_on_commit, r);
+	if (source_check(r, repository, ref) < 0)
+		loop_defer(app->loop, source_on_refused, r);
+	else
+		(void)vcs_resolve(app->loop, a, &r->source, ref.p, source_on_commit, r);
 }
 
+/* What can be told without the repository; whoever fails names the member. */
+static int source_check(struct reading *r, struct str repository, struct str ref)
+{
+	struct vcs_url url;
+	const char *at = "repository";
+	int rc = vcs_url_parse(repository, r->source.allow, &url, &r->err);
+
+	if (rc == 0) {
+		at = "ref";
+		rc = vcs_ref_check(ref, &r->err);
+	}
+	if (rc == 0) {
+		at = "path";
+		rc = vcs_path_check(r->path, &r->err);
+	}
+	if (rc < 0)
+		err_field_prefix(&r->err, at);
+	return rc;
+}
+
+static void source_on_refused(void *arg)
+{
+	struct reading *r = arg;
+
+	r->cb(r->arg, STR_NONE, STR_NONE, &r->err);
+}
+
+/* A repository or branch that is not there is a mistake in the request, no missing resource. */
 static void source_on_commit(void *arg, const char *commit, const struct err *e)
 {
 	struct reading *r = arg;
 
+	if (e->code == ERR_NOT_FOUND || e->code == ERR_INVALID) {
+		(void)err_field(
+			&r->err, e->field[0] != '\0' ? e->field : "/repository", "%s", e->msg);
+		r->cb(r->arg, STR_NONE, STR_NONE, &r->err);
+		return;
+	}
 	if (e->code != ERR_OK) {
 		r->cb(r->arg, STR_NONE, STR_NONE, e);
 		return;

@@ -6,7 +6,8 @@
 
 struct app;
 
-/* commit and text live in the arena. Once, from the loop. */
+/* commit and text live in the arena. Once, from the loop. What is wrong with the request names
+ * /repository, /ref or /path. */
 typedef void source_cb(void *arg, struct str commit, struct str text, const struct err *e);
 /* ref: branch, tag or commit. The strings are NUL-terminated and live until the callback. */
 void source_read(struct app *app, struct arena *a, struct str repository, struct str ref,

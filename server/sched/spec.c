@@ -29,6 +29,14 @@ static bool is_blank(struct str s)
 	return true;
 }
 
+static int err_item(struct err *e, size_t i)
+{
+	char at[32];
+
+	(void)str_print(at, sizeof at, "/run/%zu", i);
+	return err_field(e, at, "must be a string");
+}
+
 int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err *e)
 {
 	struct jsn_doc *doc;
@@ -51,7 +59,7 @@ int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err
 		argv.items = arena_array_of(a, struct str, jsn_count(root));
 		for (; argv.n < jsn_count(root) && rc == 0; argv.n++) {
 			if (jsn_type(jsn_at(root, argv.n)) != JSN_STR)
-				rc = err_field(e, "/run", "item %zu must be a string", argv.n);
+				rc = err_item(e, argv.n);
 			*list_at(&argv, struct str, argv.n) =
 				arena_str(a, jsn_get_str(jsn_at(root, argv.n)));
 		}
@@ -143,6 +151,11 @@ static struct spec_output *check_outputs(const struct step_spec *s, struct arena
 	return out;
 }
 
+static bool is_shell(struct str run_json)
+{
+	return run_json.n != 0 && run_json.p[0] == '"';
+}
+
 static int check_step(
 	const struct step_spec *s, struct arena *a, struct spec_step *ret, struct err *e)
 {
@@ -160,6 +173,7 @@ static int check_step(
 		.needs_n = s->needs.n,
 		.argv = argv.items,
 		.argv_n = argv.n,
+		.shell = is_shell(s->run),
 		.env = check_env(s, a),
 		.env_n = s->env.n,
 		.outputs = check_outputs(s, a),
@@ -419,9 +433,7 @@ static int take_room(struct room *room, size_t n, struct err *e)
 /* The program, and what the shell is to do: without them a step would have nothing to run. */
 static int check_command(struct str run_json, size_t i, struct str word, struct err *e)
 {
-	bool shell = run_json.n != 0 && run_json.p[0] == '"';
-
-	if (i == (shell ? 2 : 0) && is_blank(word))
+	if (i == (is_shell(run_json) ? 2 : 0) && is_blank(word))
 		return err_field(e, "", "must not be empty, filled in: it is the command");
 	return 0;
 }
@@ -441,6 +453,7 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 	struct arena *a, struct err *e)
 {
 	struct list argv;
+	char place[24];
 	struct buf b;
 
 	if (spec_argv(s->run, a, &argv, e) < 0)
@@ -458,10 +471,14 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 			rc = check_command(s->run, i, word, e);
 		if (rc == 0)
 			rc = take_room(room, word.n, e);
-		if (rc == 0)
+		if (rc == 0) {
 			jsn_str(&w, word);
-		else
-			err_field_prefix(e, "run");
+			continue;
+		}
+		(void)str_print(place, sizeof place, "%zu", i);
+		if (!is_shell(s->run))
+			err_field_prefix(e, place);
+		err_field_prefix(e, "run");
 	}
 	jsn_list_end(&w);
 	if (rc == 0 && buf_failed(&b))
@@ -475,11 +492,15 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 static int render_env(struct step_spec *s, const struct spec_scope *scope, struct room *room,
 	struct arena *a, struct err *e)
 {
+	char name[128];
+
 	for (size_t i = 0; i < s->env.n; i++) {
 		struct field_pair *p = list_at(&s->env, struct field_pair, i);
 		if (spec_render_text(p->value, scope, a, &p->value, e) < 0 ||
 			check_word(p->value, e) < 0 ||
 			take_room(room, p->key.n + p->value.n, e) < 0) {
+			(void)str_print(name, sizeof name, "%.*s", STR_ARG(p->key));
+			err_field_prefix(e, name);
 			err_field_prefix(e, "env");
 			return -1;
 		}

@@ -8,6 +8,7 @@ import copy
 import json
 
 import pytest
+import yaml
 
 from harness import ROOT, quote, until
 from stack import Wire, pipeline
@@ -243,7 +244,39 @@ UNPARSABLE = ("bad UTF-8", "overlong UTF-8", "half a surrogate", "NaN", "beyond 
               "a NUL in a value", "a member twice", "the same key twice", "an empty key")
 
 
-def complaint(reply, what, path):
+def stands(document, place):
+    """Whether a pointer names something in the document, or a member that is missing there."""
+    keys = [k.replace("~1", "/").replace("~0", "~") for k in place.split("/")[1:]]
+    for i, key in enumerate(keys):
+        if isinstance(document, str):
+            try:
+                document = yaml.safe_load(document)  # a file that was sent as text
+            except yaml.YAMLError:
+                return True
+        if isinstance(document, list) and key.isdigit() and int(key) < len(document):
+            document = document[int(key)]
+        elif isinstance(document, dict) and key in document:
+            document = document[key]
+        elif not isinstance(document, dict) or i != len(keys) - 1:
+            return False
+    return True
+
+
+def misplaced(reply, document=None, parameters=()):
+    """A 422 says where the culprit stands: in the body by a pointer that leads there, or in a parameter that exists."""
+    problems = reply.json().get("errors", [])
+    for e in problems:
+        if e.get("in") == "body":
+            if document is not None and not stands(document, e["pointer"]):
+                return f"{e['pointer']} is not in the body: {reply}"
+        elif e.get("in") not in ("path", "query", "header") or e["pointer"].split("/")[1] != e.get("parameter"):
+            return f"no place: {reply}"
+        elif parameters and e["parameter"] not in parameters:
+            return f"no such parameter as {e['parameter']}: {reply}"
+    return None if problems else f"names nothing: {reply}"
+
+
+def complaint(reply, what, path, body=None):
     """What is not right with the refusal, or None."""
     text = f"{what} at {pointer(path) or '/'}: {reply}"
     if reply.status not in (400, 422) or (reply.status == 400 and what not in UNPARSABLE):
@@ -259,7 +292,7 @@ def complaint(reply, what, path):
     want = pointer(path)
     if not any(n == want or n.startswith(want + "/") for n in named):
         return f"names {named} instead of {want}: {text}"
-    return None
+    return misplaced(reply, body if what not in UNPARSABLE else None)
 
 
 BODY_OPS = [o for o in operations(lambda op: json_schema(op).get("properties"))]
@@ -273,7 +306,7 @@ def test_bodies(server, world, op, method, path, doc):
     before, wrong, n = tables(server), [], 0
     for what, culprit, body in cases(json_schema(doc), BODIES[op]):
         n += 1
-        said = complaint(client.request(method, url, encode(body), headers=head), what, culprit)
+        said = complaint(client.request(method, url, encode(body), headers=head), what, culprit, body)
         if said:
             wrong.append(said[:400])
     assert n >= 5
@@ -305,6 +338,28 @@ def test_what_is_no_object(server, world, op, method, path, doc):
         wrong.append(f"{limit} bytes: {reply}")
     assert tables(server) == before, "something was written"
     assert not wrong, "\n".join(wrong)
+
+
+SENT = [o for o in operations(lambda op: "requestBody" in op)]
+
+
+@pytest.mark.parametrize("op,method,path,doc", SENT, ids=[o[0] for o in SENT])
+def test_media_types(server, world, op, method, path, doc):
+    """Those that the contract names are taken and no others; where it names bytes, all are."""
+    client = client_of(world, doc)
+    named = list(doc["requestBody"]["content"])
+    others = ["application/octet-stream", "text/csv", "application/x-ndjson", "application/json", "application/yaml", "image/png"]
+    head = {"If-Match": '"999999"'}
+    url = fill(world, path)
+    needed = [p["name"] for p in doc["parameters"] if p["in"] == "query" and p.get("required")]
+    url += "?" + "&".join(f"{n}=1" for n in needed) if needed else ""
+    before = tables(server)
+    for kind in {*named, *others}:
+        # Not to be read as anything, whatever it is taken for.
+        reply = client.request(method, url, b"\x00[", headers={**head, "Content-Type": kind})
+        taken = kind in named or named == ["application/octet-stream"]
+        assert (reply.status != 415) == taken, f"{kind}: {reply}"
+    assert tables(server) == before
 
 
 # ---- files that users write -------------------------------------------------------------------------------------------
@@ -347,6 +402,7 @@ def test_pipeline_files(server, world):
         said = complaint(reply, what if reply.status == 422 else UNPARSABLE[0], culprit if reply.status != 422 else ())
         if said is None and reply.status == 422 and what not in UNPARSABLE:
             key = str([c for c in culprit if not isinstance(c, int)][-1])
+            said = misplaced(reply, {"source": source})
             if key not in reply.body.decode():
                 said = f"does not name {key}: {what}: {reply}"
         if said:
@@ -434,6 +490,8 @@ def test_addresses(server, world, op, method, path, doc):
             reply = client.request(method, url, **kw)
             if not 400 <= reply.status < 500 or reply.headers.get_content_type() != "application/problem+json":
                 wrong.append(f"{method} {url[:120]}: {reply}")
+            elif reply.status == 422 and misplaced(reply, BODIES.get(op), [p["name"] for p in doc["parameters"]]):
+                wrong.append(f"{method} {url[:120]}: {misplaced(reply, BODIES.get(op), [p['name'] for p in doc['parameters']])}")
     assert tables(server) == before, "something was written"
     assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:10])
 
@@ -483,7 +541,7 @@ def test_queries(server, world, op, method, path, doc):
                 continue
             fine = reply.status in (400, 422) and reply.headers.get_content_type() == "application/problem+json"
             if fine and reply.status == 422 and p:
-                fine = any((e["pointer"] + "/").startswith(f"/{p['name']}/") for e in reply.json().get("errors", []))
+                fine = any((e["in"], e["parameter"]) == ("query", p["name"]) for e in reply.json().get("errors", []))
             if not fine:
                 wrong.append(f"{q[:80]}: {reply}")
     assert tables(server) == before, "something was written"

@@ -563,6 +563,34 @@ def test_what_a_put_leaves_out_stays(real, repository):
     assert where(api.put(url, {"source": text}, expect=200)) == ("", "", "", "")
 
 
+def test_what_leads_to_no_file_is_named(real, repository):
+    folder, _, commit = repository
+    write_pipeline(folder, "named", "true")
+    (folder / "other.yaml").write_text((folder / "named.yaml").read_text().replace("name: named", "name: other"))
+    (folder / "broken.yaml").write_text((folder / "named.yaml").read_text().replace("steps:", "stepz:"))
+    commit()
+    api, base = real.server.admin(), "/api/v1/projects/transit"
+    here = {"repository": str(folder), "path": "named.yaml"}
+    for body, pointer in (({"repository": "ftp://x"}, "/repository"), ({"repository": "/no"}, "/repository"), ({"repository": "x"}, "/repository"),
+                          ({**here, "ref": "-x"}, "/ref"), ({**here, "ref": "nowhere"}, "/ref"), ({**here, "ref": "0" * 40}, "/ref"),
+                          ({**here, "path": "../x"}, "/path"), ({**here, "path": "nowhere.yaml"}, "/path"),
+                          ({**here, "path": "other.yaml"}, "/path"), ({**here, "path": "broken.yaml"}, "/path"),
+                          ({"source": (folder / "other.yaml").read_text()}, "/source/metadata/name")):
+        [error] = api.put(f"{base}/pipelines/named", body, expect=422).json()["errors"]
+        assert (error["in"], error["pointer"]) == ("body", pointer), (body, error)
+    [error] = api.put(f"{base}/pipelines/Not%20A%20Name", here, expect=422).json()["errors"]
+    assert (error["in"], error["parameter"]) == ("path", "pipeline")
+    api.put(f"{base}/pipelines/named", here, expect=200)
+    for body, pointer in (({"pipeline": "named", "ref": "nowhere"}, "/ref"), ({"pipeline": "nobody"}, "/pipeline"),
+                          ({"pipeline": "named", "inputs": {"no": 1}}, "/inputs/no")):
+        [error] = api.post(f"{base}/runs", body, expect=422).json()["errors"]
+        assert (error["in"], error["pointer"]) == ("body", pointer), (body, error)
+    (folder / "named.yaml").unlink()
+    commit()
+    [error] = api.post(f"{base}/runs", {"pipeline": "named"}, expect=422).json()["errors"]
+    assert error["pointer"] == "/pipeline" and "named.yaml" in error["detail"]
+
+
 def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
     path = write_pipeline(tmp_path, "followed", 'echo "n=${inputs.n} word=${inputs.word}"; echo oops >&2; printf "no end"',
                           "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done")

@@ -166,6 +166,20 @@ def test_words_that_no_worker_takes_are_refused_at_once(admin, project):
         assert any("/" + field in e["pointer"] or "/w" in e["pointer"] for e in p["errors"]), p
 
 
+@pytest.mark.parametrize("run, inputs, at", [
+    ('"echo ${inputs.nope}"', {}, "run"), ('["echo", "${inputs.nope}"]', {}, "run/1"), ('["echo", 1]', {}, "run/1"), ('"  "', {}, "run"),
+    ('"echo ${inputs.w}"', {"w": "\x1b"}, "run"), ('["echo", "${inputs.w}"]', {"w": "\x1b"}, "run/1"),
+    ('["true"], env: {A: "b", X: "${inputs.nope}"}', {}, "env/X"), ('["true"], env: {A: "b", X: "${inputs.w}"}', {"w": "\x1b"}, "env/X")])
+def test_the_pointer_is_one_of_what_was_written(admin, project, run, inputs, at):
+    source = pipeline({"a": step(project, run=run)}, spec='  inputs: {w: {type: string, default: "w"}}\n')
+    for path, body in (("runs", {"source": source, "inputs": inputs}), ("pipelines/p", {"source": source})):
+        if inputs and path != "runs":
+            continue  # known only when a run fills them in
+        send = admin.post if path == "runs" else admin.put
+        [error] = send(f"/api/v1/projects/{project}/{path}", body, expect=422).json()["errors"]
+        assert (error["in"], error["pointer"]) == ("body", f"/source/spec/steps/a/{at}"), error
+
+
 @pytest.mark.parametrize("count, words, variables, where, limit", [
     (1, 17, 0, "run", "65536"), (1, 0, 64, "env", "1048576"), (5, 0, 15, "env", "4194304"), (2, 2, 0, "run", "65536")])
 def test_what_grows_when_it_is_filled_in_is_bounded(admin, project, count, words, variables, where, limit):
@@ -177,7 +191,7 @@ def test_what_grows_when_it_is_filled_in_is_bounded(admin, project, count, words
     source = pipeline(steps, spec='  inputs: {w: {type: string, default: "%s"}}\n' % ("x" * 4000))
     p = admin.post(f"/api/v1/projects/{project}/runs", {"source": source}, expect=422).json()
     [error] = p["errors"]
-    assert error["pointer"] == f"/spec/steps/s{count - 1}/{where}" and limit in error["detail"], p
+    assert (error["pointer"] + "/").startswith(f"/source/spec/steps/s{count - 1}/{where}/") and limit in error["detail"], p
     assert admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"] == []
 
 

@@ -85,6 +85,12 @@ def test_our_own_writes_come_at_once(api, project, listen):
     assert min(took[1:]) < 0.5, took
 
 
+@pytest.mark.parametrize("topic", ["zz", "run", "run_", "zz_1", "run_a,zz", "Project"])
+def test_a_topic_that_nothing_is_about_is_refused(server, project_id, topic):
+    [error] = server.admin().get(f"/api/v1/projects/demo/events?topic={topic}", expect=422).json()["errors"]
+    assert (error["in"], error["parameter"]) == ("query", "topic") and "run_" in error["detail"] and "project" in error["detail"]
+
+
 def test_topics(server, project_id, listen):
     listener = listen("?topic=run_a,run_b")
     for subject, parent in (("run_a", ""), ("run_x", ""), ("st_1", "run_a"), ("st_2", "run_x"), ("run_b", ""), ("run_ab", "")):
