@@ -22,6 +22,8 @@
 
 /* Blocks grow, so that an arena of a few strings costs little. */
 enum { ARENA_BLOCK_FIRST = 240, ARENA_BLOCK = 8000, ARENA_REDZONE = 16, ARENA_ALIGN = 16 };
+/* A net under endless loops: no honest work comes near it. */
+#define BEYOND_MAX ((size_t)1 << 30)
 
 struct block {
 	struct block *next;
@@ -98,8 +100,8 @@ void *arena_alloc(struct arena *a, size_t n)
 	struct block *b = a->blocks;
 
 	a->total += need;
-	if (a->total > a->limit)
-		bug_at(__FILE__, __LINE__, "arena limit passed");
+	if (a->total > a->limit && a->total - a->limit > BEYOND_MAX)
+		bug_at(__FILE__, __LINE__, "far beyond the limit of an arena");
 	if (b == NULL || b->cap - b->used < need)
 		b = block_add(a, need);
 	char *p = b->mem + b->used;
@@ -160,5 +162,13 @@ size_t arena_used(const struct arena *a)
 
 size_t arena_room(const struct arena *a)
 {
-	return a->limit - a->total;
+	return a->total < a->limit ? a->limit - a->total : 0;
+}
+
+int arena_check(const struct arena *a, struct err *e)
+{
+	if (a->total <= a->limit)
+		return 0;
+	return err_set(e, ERR_TOO_LARGE,
+		"this would take more than %zu bytes of memory at once; ask for less", a->limit);
 }

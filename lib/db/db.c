@@ -231,6 +231,15 @@ void pool_pump_soon(struct db *db)
 	post_finish(db);
 }
 
+/* Nothing is half known: what could not be held as a whole is not sent either. */
+static void check_memory(struct db_unit *u)
+{
+	struct err e;
+
+	if (u->err.code == ERR_OK && u->arena != NULL && arena_check(u->arena, &e) < 0)
+		u->err = e;
+}
+
 void db_send(struct db_unit *u, enum db_lane lane, db_cb *cb, void *arg)
 {
 	struct db *db = u->db;
@@ -242,6 +251,7 @@ void db_send(struct db_unit *u, enum db_lane lane, db_cb *cb, void *arg)
 	u->arg = arg;
 	u->queued_at = loop_now(db->loop);
 	u->due = u->queued_at + u->wait_max;
+	check_memory(u);
 	if (db->closed)
 		(void)err_set(&u->err, ERR_CANCELLED, "The program is ending");
 	else if (u->err.code == ERR_OK && l->nwaiting >= db->queue_max)

@@ -67,6 +67,7 @@ void test_stall(struct test *t);
 void test_deadlock(struct test *t);
 void test_cancel(struct test *t);
 void test_dynamic(struct test *t);
+void test_memory(struct test *t);
 void test_group(struct test *t);
 void test_listen(struct test *t);
 void test_load(struct test *t);

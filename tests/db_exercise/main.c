@@ -175,6 +175,7 @@ static const struct {
 	{ "deadlock", test_deadlock },
 	{ "cancel", test_cancel },
 	{ "dynamic", test_dynamic },
+	{ "memory", test_memory },
 	{ "group", test_group },
 	{ "listen", test_listen },
 	{ "load", test_load },

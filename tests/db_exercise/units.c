@@ -475,3 +475,20 @@ void test_dynamic(struct test *t)
 	c = run_unit(t, u, DB_READ);
 	CHECK(c.code == ERR_INTERNAL && strcmp(c.fault.sqlstate, "42703") == 0);
 }
+
+/* A unit whose arena is past its limit is not sent; one that has just reached it is. */
+void test_memory(struct test *t)
+{
+	for (size_t beyond = 0; beyond < 2; beyond++) {
+		struct arena *a = arena_new(4096);
+		struct db_unit *u = db_unit(t->db, a);
+
+		db_stmt(u, X_ITEM_INSERT, DB_INT(1), DB_NULL);
+		(void)arena_alloc(a, 4096 - 32 + 64 * beyond);
+		CHECK(run_unit(t, u, DB_WRITE).code == (beyond ? ERR_TOO_LARGE : ERR_OK));
+		CHECK(count_items(t, 1, 1) == (beyond ? 0 : 1));
+		arena_drop(a);
+		struct call gone = call_of(t, DB_WRITE, X_ITEM_DELETE, DB_INT(1));
+		CHECK(gone.code == ERR_OK);
+	}
+}

@@ -48,6 +48,23 @@ void test_arena__large_and_small_pieces_are_zero_and_apart(void **state)
 	arena_drop(a);
 }
 
+void test_arena__goes_on_beyond_its_limit_and_says_so(void **state)
+{
+	struct arena *a = arena_new(1000);
+	struct err e;
+
+	(void)state;
+	memset(arena_alloc(a, 900), 1, 900);
+	assert_int_equal(arena_check(a, &e), 0);
+	assert_true(arena_room(a) < 100);
+	memset(arena_alloc(a, 100000), 1, 100000);
+	assert_int_equal(arena_room(a), 0);
+	assert_int_equal(arena_check(a, &e), -1);
+	assert_int_equal(e.code, ERR_TOO_LARGE);
+	assert_non_null(strstr(e.msg, "1000 bytes"));
+	arena_drop(a);
+}
+
 void test_buf__ceiling_is_exact_and_sticky(void **state)
 {
 	struct buf b;
