@@ -126,15 +126,18 @@ SELECT step_id, step, output, path, size, digest FROM (
 	FROM run r JOIN step s ON s.run_id = r.id JOIN step_output o ON o.step_id = s.id WHERE r.id = $1
 ) f WHERE fed OR named AND n <= 2 ORDER BY position, output, path LIMIT $2;
 
+-- The metrics of the step that made the model go with its version: the first thousands, should there be more.
 -- name: finish_steps :many
 -- params: run_id text
 SELECT s.id, s.name, s.tracking_run,
 	coalesce((SELECT a.evidence ->> 'image_digest' FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1), '')
 		AS image_digest,
-	coalesce((SELECT jsonb_object_agg(k.key, CASE WHEN l.is_nan THEN 'null'::jsonb ELSE to_jsonb(l.value) END)
+	coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM (
+		SELECT k.key, CASE WHEN l.is_nan THEN 'null'::jsonb ELSE to_jsonb(l.value) END AS value
 		FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id JOIN metric_key k ON k.id = l.key_id
-		WHERE t.run_id = s.tracking_run), '{}') AS metrics
-FROM step s WHERE s.run_id = $1 ORDER BY s.position;
+		WHERE t.run_id = s.tracking_run AND starts_with(r.spec #>> '{model,from}', s.name || '.')
+		ORDER BY l.key_id LIMIT 4000) x), '{}') AS metrics
+FROM step s JOIN run r ON r.id = s.run_id WHERE s.run_id = $1 ORDER BY s.position;
 
 -- name: finish_datasets :many
 -- params: run_id text

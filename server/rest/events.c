@@ -13,7 +13,7 @@
 
 #include <sys/queue.h>
 
-enum { BATCH = 200, TOLD_MAX = 1000, EVENT_MAX = 1 << 20, BATCH_ARENA = 16 << 20, TOPIC_MAX = 64 };
+enum { BATCH = 200, TOLD_MAX = 1000, EVENT_MAX = 1 << 20, EVENT_ARENA = 4 << 20, TOPIC_MAX = 64 };
 enum { WAITING_MAX = 64 << 10, PACE_MS = 10 };
 
 struct event_stream {
@@ -335,16 +335,16 @@ static void stream_send(struct event_stream *s, const struct event *ev)
 
 static int stream_send_rows(struct event_stream *s, const struct db_rows *r, struct err *e)
 {
-	struct arena *a = arena_new(BATCH_ARENA);
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		struct arena *a = arena_new(EVENT_ARENA);
 		struct event ev = { 0 };
 		rc = db_row_decode(r, i, event_fields, a, &ev, e);
 		if (rc == 0)
 			stream_send(s, &ev);
+		arena_drop(a);
 	}
-	arena_drop(a);
 	return rc;
 }
 

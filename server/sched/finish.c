@@ -423,7 +423,7 @@ static void finish_on_model(void *arg, const struct db_rows *rows, const struct 
 		f->against_id = text_at(f, &rows[0], 0, "against_id");
 		f->promote_id = text_at(f, &rows[0], 0, "promote_id");
 	}
-	if (failed) {
+	if (failed || arena_check(f->arena, &f->err) < 0) {
 		finish_fail_run(f, reason_names[REASON_OUTPUT_INVALID]);
 	} else if (f->spec.has_model && !has_output(f, f->spec.model.from)) {
 		(void)err_set(&f->err, ERR_INVALID, "the model %.*s has no files",
@@ -478,9 +478,10 @@ static void finish_write(struct finishing *f)
 	db_send(u, DB_WRITE, finish_on_written, f);
 }
 
+/* Not of the arena, which may be what the run is too large for. */
 static void finish_fail_run(struct finishing *f, const char *reason)
 {
-	struct db_unit *u = db_unit(f->app->db, f->arena);
+	struct db_unit *u = db_unit(f->app->db, NULL);
 
 	finish_add_failure(f, u, reason);
 	db_send(u, DB_WRITE, finish_on_written, f);

@@ -9,7 +9,7 @@
 #include "server/app.h"
 #include "server/store/event_store.h"
 
-enum { BATCH = 500, POLL_MS = 1000, READ_ARENA = 64 << 20 };
+enum { BATCH = 500, POLL_MS = 1000, EVENT_ARENA = 4 << 20 };
 
 struct hub_listener {
 	struct hub_listener *next;
@@ -168,18 +168,18 @@ static void tell(struct hub *h, const struct event *ev, struct str project_id)
 static void hub_on_events(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct hub *h = arg;
-	struct arena *a = arena_new(READ_ARENA);
 	struct err bad;
 
 	for (size_t i = 0; e->code == ERR_OK && !h->closing && i < rows[0].n; i++) {
+		struct arena *a = arena_new(EVENT_ARENA);
 		struct event ev = { 0 };
 		if (db_row_decode(&rows[0], i, event_fields, a, &ev, &bad) < 0)
 			log_error("an event cannot be read", LOG_E(&bad));
 		else
 			tell(h, &ev, db_str(&rows[0], i, db_col(&rows[0], "project_id")));
 		h->position = db_int(&rows[0], i, db_col(&rows[0], "id"));
+		arena_drop(a);
 	}
-	arena_drop(a);
 	if (e->code == ERR_OK && rows[0].n < BATCH)
 		move_mark(h, &rows[1]);
 	hub_read_done(h, e->code == ERR_OK && rows[0].n == BATCH);

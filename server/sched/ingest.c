@@ -218,8 +218,8 @@ static void ingest_on_monitor(void *arg, const struct db_rows *rows, const struc
 	}
 	if (!db_is_null(r, 0, db_col(r, "layout"))) {
 		g->layout = db_int(r, 0, db_col(r, "layout"));
-		if (reference_decode(db_str(r, 0, db_col(r, "profile")), g->arena, &g->reference,
-			    &g->err) < 0)
+		if (reference_decode_shape(db_str(r, 0, db_col(r, "profile")), g->arena,
+			    &g->reference, &g->err) < 0)
 			ingest_fail(g);
 		else
 			ingest_ready(g);

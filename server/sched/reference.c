@@ -70,17 +70,9 @@ void reference_encode(const struct reference *r, struct buf *out)
 	}
 }
 
-static int decode_feature(struct str *s, struct arena *a, struct feature *ret, struct err *e)
+static int decode_profile(struct str profile, struct arena *a, struct feature *ret, struct err *e)
 {
-	uint64_t n, type;
-	struct str name, profile;
-
-	if (!take_number(s, 2, &n) || !take_bytes(s, n, &name) || !take_number(s, 1, &type) ||
-		type >= FEATURE_TYPE_COUNT || !take_number(s, 4, &n) || !take_bytes(s, n, &profile))
-		return err_set(e, ERR_CORRUPT, "a stored reference is damaged");
-	ret->name = arena_str(a, name);
-	ret->type = (int)type;
-	if (type == FEATURE_NUMERIC) {
+	if (ret->type == FEATURE_NUMERIC) {
 		struct stats_profile *p = arena_new_of(a, struct stats_profile);
 		ret->profile = p;
 		return stats_profile_decode((const uint8_t *)profile.p, profile.n, p, e);
@@ -92,7 +84,22 @@ static int decode_feature(struct str *s, struct arena *a, struct feature *ret, s
 	return stats_categories_decode((const uint8_t *)profile.p, profile.n, room, c, e);
 }
 
-int reference_decode(struct str bytes, struct arena *a, struct reference *ret, struct err *e)
+static int decode_feature(
+	struct str *s, bool whole, struct arena *a, struct feature *ret, struct err *e)
+{
+	uint64_t n, type;
+	struct str name, profile;
+
+	if (!take_number(s, 2, &n) || !take_bytes(s, n, &name) || !take_number(s, 1, &type) ||
+		type >= FEATURE_TYPE_COUNT || !take_number(s, 4, &n) || !take_bytes(s, n, &profile))
+		return err_set(e, ERR_CORRUPT, "a stored reference is damaged");
+	ret->name = arena_str(a, name);
+	ret->type = (int)type;
+	return whole ? decode_profile(profile, a, ret, e) : 0;
+}
+
+static int decode(
+	struct str bytes, bool whole, struct arena *a, struct reference *ret, struct err *e)
 {
 	uint64_t version, n, rows;
 	struct str head;
@@ -103,12 +110,22 @@ int reference_decode(struct str bytes, struct arena *a, struct reference *ret, s
 		return err_set(e, ERR_CORRUPT, "a stored reference is damaged");
 	struct feature *features = arena_array_of(a, struct feature, (size_t)n + 1);
 	for (size_t i = 0; i < n; i++)
-		if (decode_feature(&bytes, a, &features[i], e) < 0)
+		if (decode_feature(&bytes, whole, a, &features[i], e) < 0)
 			return -1;
 	if (bytes.n != 0)
 		return err_set(e, ERR_CORRUPT, "a stored reference is damaged");
 	*ret = (struct reference){ .features = features, .n = (size_t)n, .rows = rows };
 	return 0;
+}
+
+int reference_decode(struct str bytes, struct arena *a, struct reference *ret, struct err *e)
+{
+	return decode(bytes, true, a, ret, e);
+}
+
+int reference_decode_shape(struct str bytes, struct arena *a, struct reference *ret, struct err *e)
+{
+	return decode(bytes, false, a, ret, e);
 }
 
 /* ---- which columns ---- */

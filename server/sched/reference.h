@@ -36,6 +36,10 @@ void reference_encode(const struct reference *r, struct buf *out);
 /* ERR_CORRUPT when the bytes are not a reference. Everything lies in the arena. */
 int reference_decode(
 	struct str bytes, struct arena *a, struct reference *ret, struct err *e) MUST_CHECK;
+/* The same without profiles: names and types, which are all that reading cells takes. A window may
+ * hold rows of many references. */
+int reference_decode_shape(
+	struct str bytes, struct arena *a, struct reference *ret, struct err *e) MUST_CHECK;
 
 /* Is the column a feature by the monitor's globs? Columns of the monitor's own never are. */
 bool feature_wanted(const struct monitor_spec *spec, struct str column);

@@ -11,6 +11,7 @@
 #include "server/store/sched_store.h"
 
 enum { PASS_ARENA = 256 << 20, GIVEN_ARENA = 4 << 20, ASSIGN_MAX = 500, PASS_LONG_US = 5000 };
+#define STEP_BYTES ((size_t)4096) /* what a step may take of a pass */
 
 struct pass {
 	struct sched *sched;
@@ -106,7 +107,7 @@ void sched_pass(void *arg)
 	s->dirty = false;
 	if (pool_steps(s->pool) == 0)
 		return;
-	a = arena_new(PASS_ARENA);
+	a = arena_new(PASS_ARENA + pool_steps(s->pool) * STEP_BYTES);
 	struct pass *p = arena_new_of(a, struct pass);
 	p->sched = s;
 	p->arena = a;

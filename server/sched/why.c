@@ -11,6 +11,7 @@
 #include "server/store/sched_store.h"
 
 enum { VIEW_ARENA = 512 << 20, FRESH_US = 1000000, KEEP_MS = 10000 };
+#define STEP_BYTES ((size_t)4096) /* what a step may take of a view */
 
 struct view {
 	struct why_view view;
@@ -155,7 +156,7 @@ static void index_steps(struct view *v)
 
 static struct view *view_make(struct app *app, struct pool *pool)
 {
-	struct arena *a = arena_new(VIEW_ARENA);
+	struct arena *a = arena_new(VIEW_ARENA + pool_steps(pool) * STEP_BYTES);
 	struct view *v = arena_new_of(a, struct view);
 	int64_t next;
 

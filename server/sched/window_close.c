@@ -183,7 +183,7 @@ static int read_layouts(struct closing *c, const struct db_rows *r)
 	for (size_t i = 0; i < r->n; i++) {
 		struct reference *ref = arena_new_of(c->arena, struct reference);
 		c->layouts[i] = (struct judge_layout){ db_int(r, i, 0), ref };
-		if (reference_decode(db_str(r, i, 1), c->arena, ref, &c->err) < 0)
+		if (reference_decode_shape(db_str(r, i, 1), c->arena, ref, &c->err) < 0)
 			return -1;
 	}
 	return 0;

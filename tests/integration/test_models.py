@@ -108,6 +108,24 @@ def test_versions_files_and_the_gate(server, api, data):
     assert numbers == [5, 4, 3]
 
 
+def test_a_version_has_the_metrics_of_the_step_that_made_it(server, api, data):
+    pipeline(api, "measured")
+    run = submit(api, "measured")
+    for step, n in (("train", 5000), ("evaluate", 3)):
+        server.sql(f"""
+            INSERT INTO metric_key (key) SELECT '{step}/' || i FROM generate_series(1, {n}) i;
+            WITH t AS (INSERT INTO tracking_run (run_id, experiment_id, project_id, made, name, status, artifact_uri)
+                SELECT md5('{step}'), min(e.id), e.project_id, date_trunc('month', now()), 'r', 'RUNNING', ''
+                FROM experiment e JOIN run r ON r.project_id = e.project_id WHERE r.id = '{run}' GROUP BY e.project_id RETURNING id)
+            INSERT INTO metric_latest (tracking_id, key_id, step, time, value, is_nan)
+            SELECT t.id, k.id, 0, 0, 1.5, k.key LIKE '%/1' FROM t, metric_key k WHERE k.key LIKE '{step}/%';
+            UPDATE step SET tracking_run = md5('{step}') WHERE run_id = '{run}' AND name = '{step}'""")
+    finish(server, api, run, table(challenger=1.0))
+    metrics = version(api, "measured")["metrics"]
+    assert len(metrics) == 4000 and {k.split("/")[0] for k in metrics} == {"train"}
+    assert metrics["train/1"] is None and metrics["train/2"] == 1.5
+
+
 def test_what_the_gate_refused_takes_its_alias_only_by_force(server, api, data, tmp_path):
     pipeline(api, "strict")
     finish(server, api, submit(api, "strict"), table(challenger=1.0))

@@ -322,6 +322,27 @@ def test_a_window_that_started_a_retraining_stays(server, api, trained):
     assert windows(api, "keeper")["2021-01-01"]["rows"] == 5
 
 
+def test_a_window_with_rows_of_many_champions_and_columns_is_closed(server, api, project):
+    """Each champion has a reference of its own, of which the rows that were written under it take the shape only."""
+    columns = [f"c{i}" for i in range(512)]
+    values = [",".join(value + str(i) for i in range(512)) for value in "abc"]
+    table = [f"date,{','.join(columns)}"] + [f"{day(n)},{values[n % 3]}" for n in range(6)]
+    version = world.dataset(api, project, "wide", {"t.csv": ("\n".join(table) + "\n").encode()})
+    champions = 26
+    world.model(server, "demo", "wide", version, level=1.0)
+    put(api, "wide", subject={"model": "wide"}, window={"size": "1q"}, features={"types": {"*": "category"}})
+    for n in range(1, champions + 1):
+        if n > 1:
+            made = world.model(server, "demo", "wide", version, number=n, level=1.0, alias=None)
+            server.sql(f"SELECT alias_move('mdl_wide', 'champion', '{made}', 'mv_wide_{n - 1}', 'api', '', NULL)")
+        send(api, "wide", [f"id,t,p,y,{','.join(columns)}", f"r{n},2021-01-02,1,2,{values[n % 3]}"])
+    api.post(f"{BASE}/monitors/wide/windows/close", {"before": "2021-04-01T00:00:00Z"}, expect=200)
+    [w] = windows(api, "wide").values()
+    assert (w["state"], w["rows"]) == ("closed", champions)
+    assert server.sql("SELECT count(DISTINCT layout) FROM observation o JOIN monitor_window w ON w.id = o.window_id"
+                      " JOIN monitor m ON m.id = w.monitor_id WHERE m.name = 'wide'") == [str(champions)]
+
+
 def test_windows_by_rows_that_are_taken_away(api, trained):
     put(api, "count-back", window={"rows": 10}, min_samples=5)
     send(api, "count-back", [HEADER, *rows_of("2021-01-01", 14)])
