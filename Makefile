@@ -110,7 +110,7 @@ $(B)/bench_floor_pg: $(call obj,tests/bench/floor_pg.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/bench_http: $(call obj,tests/bench/http.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
-$(B)/bench_load: $(call obj,tests/bench/load.c)
+$(B)/bench_load: $(call obj,tests/bench/load.c tests/bench/wire.c)
 	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $^ $(LDFLAGS)
 $(B)/bench_place: $(call obj,tests/bench/place.c $(wildcard server/core/place*.c) server/core/gpus.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
