@@ -84,10 +84,9 @@ static struct block *block_add(struct arena *a, size_t n)
 		cap = ARENA_BLOCK;
 	if (cap < n)
 		cap = n;
-	struct block *b = mem_new(1, sizeof *b + cap);
+	struct block *b = mem_raw(sizeof *b + cap); /* arena_alloc clears */
 
-	b->next = a->blocks;
-	b->cap = cap;
+	*b = (struct block){ .next = a->blocks, .cap = cap };
 	ASAN_POISON_MEMORY_REGION(b->mem, cap);
 	a->blocks = b;
 	return b;

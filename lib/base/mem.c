@@ -21,6 +21,11 @@ void *mem_new(size_t n, size_t size)
 	return must(calloc(n != 0 ? n : 1, size != 0 ? size : 1));
 }
 
+void *mem_raw(size_t n)
+{
+	return must(malloc(n != 0 ? n : 1));
+}
+
 void *mem_resize(void *p, size_t n, size_t size)
 {
 	size_t total;

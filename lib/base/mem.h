@@ -6,6 +6,8 @@
 
 /* Zeroed memory for n objects of `size` bytes; the product is checked for overflow. */
 void *mem_new(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+/* Not zeroed. */
+void *mem_raw(size_t n) __attribute__((malloc, returns_nonnull));
 #define mem_new_of(type) ((type *)mem_new(1, sizeof(type)))
 /* Grows or shrinks; new bytes are not zeroed. */
 void *mem_resize(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
