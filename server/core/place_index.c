@@ -130,11 +130,30 @@ static uint32_t add_gpus(struct place_pass *p, struct place_table *kinds, struct
 
 static const uint64_t *hash_labels(struct place_pass *p, const struct place_worker *w)
 {
-	uint64_t *hashes = arena_array_of(p->a, uint64_t, (size_t)w->labels_n + 1);
+	uint64_t *hashes;
 
+	if (w->labels_n == 0)
+		return NULL;
+	hashes = arena_array_of(p->a, uint64_t, w->labels_n);
 	for (uint32_t i = 0; i < w->labels_n; i++)
 		hashes[i] = label_hash(&w->labels[i], p->s->seed);
 	return hashes;
+}
+
+static bool is_sorted(const struct place_snapshot *s)
+{
+	for (size_t i = 1; i < s->workers_n; i++)
+		if (str_cmp(s->workers[i - 1].id, s->workers[i].id) > 0)
+			return false;
+	return true;
+}
+
+/* Neighbours are often of one pool. */
+static uint64_t pool_hash(const struct place_pass *p, uint32_t i, struct str pool)
+{
+	if (i > 0 && str_eq(p->s->workers[p->slots[i - 1].worker].pool, pool))
+		return p->slots[i - 1].pool;
+	return str_hash(pool, p->s->seed);
 }
 
 static void index_workers(struct place_pass *p)
@@ -151,7 +170,7 @@ static void index_workers(struct place_pass *p)
 		all += s->workers[i].gpus_n;
 	}
 	BUG_ON(all > UINT32_MAX / 2);
-	if (s->workers_n > 1)
+	if (!is_sorted(s))
 		qsort_r(order, s->workers_n, sizeof *order, by_id, (void *)(uintptr_t)s->workers);
 	p->slots = arena_array_of(p->a, struct place_slot, s->workers_n + 1);
 	p->groups = arena_array_of(p->a, struct place_group, all + 1);
@@ -167,7 +186,7 @@ static void index_workers(struct place_pass *p)
 			.running = w->running,
 			.worker = order[i],
 			.gpu = gpus,
-			.pool = str_hash(w->pool, s->seed),
+			.pool = pool_hash(p, i, w->pool),
 			.labels = hash_labels(p, w),
 			.avoided = w->avoided };
 		groups = add_gpus(p, &kinds, &p->slots[i], groups);

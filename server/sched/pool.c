@@ -51,6 +51,7 @@ void pool_free(struct pool *p)
 		map_free(*all[i]);
 	}
 	arena_drop(p->kept_arena);
+	mem_free(p->order);
 	mem_free(p);
 }
 
@@ -422,12 +423,14 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 	}
 	hold_again(p, h);
 	object_free(map_put(p->hosts, h->worker.id, h));
+	p->ordered = false;
 }
 
 void pool_set_workers(struct pool *p, const struct db_rows *rows)
 {
 	leave_host(p, NULL);
 	clear(&p->hosts);
+	p->ordered = false;
 	for (size_t i = 0; i < rows->n; i++)
 		put_host(p, rows, i);
 }
@@ -442,6 +445,7 @@ void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
 	if (h != NULL)
 		leave_host(p, h);
 	object_free(map_remove(p->hosts, id));
+	p->ordered = false;
 }
 
 /* ---- attempts ---- */

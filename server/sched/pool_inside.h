@@ -47,6 +47,8 @@ struct pool {
 	struct str kept[PLACE_KEPT_MAX]; /* steps whose kept_on is set */
 	size_t kept_n;
 	struct arena *kept_arena;
+	struct host **order; /* all hosts, by id, while it is right */
+	bool ordered;
 };
 
 #endif

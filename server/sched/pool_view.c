@@ -1,4 +1,5 @@
 #include "api/pipeline.h"
+#include "lib/base/mem.h"
 #include "server/sched/pool_inside.h"
 
 #include <stdlib.h>
@@ -108,11 +109,36 @@ static bool is_offline(
 /* They are marked as attempts come and go; the snapshot stays as it is. */
 static const struct place_gpu *own_gpus(const struct host *h, struct arena *a)
 {
-	struct place_gpu *gpus = arena_array_of(a, struct place_gpu, h->worker.gpus_n + 1u);
+	struct place_gpu *gpus;
 
-	if (h->worker.gpus_n != 0)
-		memcpy(gpus, h->gpus, h->worker.gpus_n * sizeof *gpus);
+	if (h->worker.gpus_n == 0)
+		return NULL;
+	gpus = arena_array_of(a, struct place_gpu, h->worker.gpus_n);
+	memcpy(gpus, h->gpus, h->worker.gpus_n * sizeof *gpus);
 	return gpus;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return str_cmp(
+		(*(struct host *const *)a)->worker.id, (*(struct host *const *)b)->worker.id);
+}
+
+/* By id, as placement wants them, so that it need not sort them for each pass. */
+static void put_in_order(struct pool *p)
+{
+	size_t n = 0, at = 0;
+	struct str key;
+	void *value;
+
+	if (p->ordered)
+		return;
+	p->order = mem_resize(p->order, map_count(p->hosts), sizeof *p->order);
+	while (map_next(p->hosts, &at, &key, &value))
+		p->order[n++] = value;
+	if (n > 1)
+		qsort(p->order, n, sizeof *p->order, by_id);
+	p->ordered = true;
 }
 
 void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen *seen, void *arg,
@@ -121,14 +147,12 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 	struct snapshot s = { .pool = p, .arena = a, .index = map_new() };
 	struct place_worker *workers =
 		arena_array_of(a, struct place_worker, map_count(p->hosts) + 1);
-	size_t at = 0;
-	struct str key;
-	void *value;
 
+	put_in_order(p);
 	*ret = (struct place_snapshot){ 0 };
 	s.projects = arena_array_of(a, struct place_project, map_count(p->steps) + 1);
-	while (map_next(p->hosts, &at, &key, &value)) {
-		struct host *h = value;
+	for (size_t i = 0; i < map_count(p->hosts); i++) {
+		struct host *h = p->order[i];
 		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
 		h->worker.avoided = now < h->avoid_until;
 		h->at = (uint32_t)ret->workers_n;
