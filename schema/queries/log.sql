@@ -1,8 +1,18 @@
--- Makes the row of an attempt's log, unless it is there.
+-- Makes the rows of attempts' logs, unless they are there.
 -- name: log_ensure :exec
--- params: attempt_id text
-INSERT INTO log (attempt_id, made) SELECT id, date_trunc('week', now())::date FROM attempt WHERE id = $1
+-- params: attempt_ids text[]
+INSERT INTO log (attempt_id, made) SELECT id, date_trunc('week', now())::date FROM attempt WHERE id = ANY ($1) ORDER BY id
 ON CONFLICT DO NOTHING;
+
+-- The same columns as log_get has.
+-- name: log_get_many :many
+-- params: attempt_ids text[]
+SELECT i.ord::bigint AS ord, a.id AS attempt_id, a.project_id, a.run_id, a.step_id, a.worker_id, a.epoch, a.state = 'lost' AS lost,
+	a.state IN ('succeeded', 'failed', 'cancelled', 'lost') AS ended,
+	l.made, coalesce(l.length, 0) AS length, coalesce(l.lines, 0) AS lines, coalesce(l.open, '{0,0,0}') AS open,
+	coalesce(l.final, false) AS final, l.digest, coalesce(l.dropped, 0) AS dropped, l.removed_at IS NOT NULL AS removed
+FROM unnest($1::text[]) WITH ORDINALITY AS i(id, ord) JOIN attempt a ON a.id = ANY ($1) AND a.id = i.id
+LEFT JOIN log l ON l.attempt_id = ANY ($1) AND l.attempt_id = a.id;
 
 -- name: log_get :one
 -- params: attempt_id text
@@ -37,8 +47,9 @@ WITH item AS (
 		AS i(attempt_id, worker_id, epoch, before, length, lines, open_stdout, open_stderr, open_system, ord)
 ), stored AS (
 	UPDATE log l SET length = i.length, lines = i.lines, open = ARRAY[i.open_stdout, i.open_stderr, i.open_system]
-	FROM item i JOIN attempt a ON a.id = i.attempt_id AND a.worker_id = i.worker_id AND a.epoch = i.epoch AND a.state <> 'lost'
-	WHERE l.attempt_id = i.attempt_id AND l.length = i.before AND NOT l.final AND l.removed_at IS NULL
+	FROM item i JOIN attempt a ON a.id = ANY ($1) AND a.id = i.attempt_id AND a.worker_id = i.worker_id AND a.epoch = i.epoch
+		AND a.state <> 'lost'
+	WHERE l.attempt_id = ANY ($1) AND l.attempt_id = i.attempt_id AND l.length = i.before AND NOT l.final AND l.removed_at IS NULL
 	RETURNING i.ord, l.made, l.attempt_id
 ), chunk AS (
 	INSERT INTO log_chunk (made, attempt_id, start, length, line, open_stdout, open_stderr, open_system, time_from, data)
@@ -64,20 +75,23 @@ ORDER BY c.start LIMIT $4;
 SELECT c.start FROM log_chunk c WHERE c.made = $1 AND c.attempt_id = $2 AND c.line <= $3
 ORDER BY c.line DESC, c.start DESC LIMIT 1;
 
--- A log that ends at this length, of an attempt that this worker and epoch still hold, will not grow any more.
--- name: log_finish :one
--- params: attempt_id text, worker_id text, epoch bigint, length bigint, digest bytea, dropped bigint
-UPDATE log l SET final = true, digest = $5, dropped = $6 FROM attempt a
-WHERE l.attempt_id = $1 AND a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state <> 'lost'
-	AND l.length = $4 AND NOT l.final
-RETURNING l.length;
-
--- name: log_finish_event :exec
--- params: attempt_id text, actor text
-INSERT INTO event (project_id, type, subject, parent, actor, data)
-SELECT a.project_id, 'attempt.log_final', a.id, a.run_id, $2,
-	jsonb_build_object('length', l.length, 'lines', l.lines, 'dropped', l.dropped)
-FROM attempt a JOIN log l ON l.attempt_id = a.id WHERE a.id = $1 AND l.final;
+-- Logs that end at these lengths, of attempts that their worker and epoch still hold, will not grow any more. Rows: those.
+-- name: log_finish :many
+-- params: attempt_ids text[], worker_ids text[], epochs bigint[], lengths bigint[], digests bytea[], dropped bigint[]
+WITH done AS (
+	UPDATE log l SET final = true, digest = i.digest, dropped = i.dropped
+	FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[]) WITH ORDINALITY
+		AS i(attempt_id, worker_id, epoch, length, digest, dropped, ord)
+	JOIN attempt a ON a.id = ANY ($1) AND a.id = i.attempt_id AND a.worker_id = i.worker_id AND a.epoch = i.epoch
+		AND a.state <> 'lost'
+	WHERE l.attempt_id = ANY ($1) AND l.attempt_id = i.attempt_id AND l.length = i.length AND NOT l.final
+	RETURNING i.ord, a.project_id, a.id, a.run_id, a.worker_id, l.length, l.lines, l.dropped
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, actor, data)
+	SELECT project_id, 'attempt.log_final', id, run_id, worker_id,
+		jsonb_build_object('length', length, 'lines', lines, 'dropped', dropped) FROM done
+)
+SELECT ord::bigint AS ord FROM done;
 
 -- Forgets the bytes of a log whose digest did not agree, so that it is sent anew.
 -- name: log_restart :one

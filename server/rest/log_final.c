@@ -10,6 +10,8 @@
 #include "server/rest/handlers.h"
 #include "server/rest/log_inside.h"
 
+enum { END_BYTES = 256, ENDS_ARENA = 1 << 20 };
+
 struct log_fin {
 	struct log_job job; /* first */
 	struct logs *logs;
@@ -37,7 +39,8 @@ static void fin_on_chunks(void *arg, const struct db_rows *rows, const struct er
 static void fin_hash(void *arg);
 static void fin_on_hashed(void *arg);
 static void fin_judge(struct log_fin *f);
-static void fin_on_finished(void *arg, const struct db_rows *rows, const struct err *e);
+static void fin_on_finished(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 static void fin_on_restarted(void *arg, const struct db_rows *rows, const struct err *e);
 
 static void fin_free(struct log_job *j)
@@ -206,12 +209,10 @@ static void fin_on_hashed(void *arg)
 static void fin_judge(struct log_fin *f)
 {
 	struct log_stream *s = f->job.stream;
-	struct db_unit *u;
-	struct str id = str_c(s->id), worker = str_c(s->worker_id);
+	struct err e;
 	bool same = f->at == s->place.offset && memcmp(f->part, f->digest, HASH_SIZE) == 0;
 
 	if (s->final) {
-		struct err e;
 		(void)err_set(&e, ERR_CONFLICT, "the log is final with another digest");
 		if (same)
 			log_job_reply(&f->job, f->length);
@@ -219,32 +220,73 @@ static void fin_judge(struct log_fin *f)
 			log_job_fail(&f->job, &e);
 		return;
 	}
-	u = db_unit(f->logs->app->db, NULL);
 	if (!same) {
+		struct db_unit *u = db_unit(f->logs->app->db, NULL);
 		log_warn("a log is sent anew: its digest differs", LOG_S("attempt", s->id),
 			LOG_I("stored", s->place.offset), LOG_I("read", f->at));
-		log_store_restart(u, id, worker, f->job.epoch, s->place.offset);
+		log_store_restart(
+			u, str_c(s->id), str_c(s->worker_id), f->job.epoch, s->place.offset);
 		db_send(u, DB_WRITE, fin_on_restarted, f);
 		return;
 	}
 	hash_end(f->hash, f->whole);
-	log_store_finish(u, id, worker, f->job.epoch, s->place.offset,
-		(struct str){ (const char *)f->whole, HASH_SIZE }, f->dropped);
-	db_send(u, DB_WRITE, fin_on_finished, f);
+	if (f->logs->stopping)
+		(void)err_set(&e, ERR_UNAVAILABLE, "the server is going down");
+	else if (db_group_add(f->logs->ends, f, END_BYTES, &e) == 0)
+		return;
+	log_job_fail(&f->job, &e);
 }
 
-static void fin_on_finished(void *arg, const struct db_rows *rows, const struct err *e)
+static void ends_build(void *arg, struct db_unit *u, void *const *items, size_t n)
 {
-	struct log_fin *f = arg;
+	struct arena *a = arena_new(ENDS_ARENA);
+	struct log_ends ends = { .attempt_ids = arena_array_of(a, struct str, n),
+		.worker_ids = arena_array_of(a, struct str, n),
+		.digests = arena_array_of(a, struct str, n),
+		.epochs = arena_array_of(a, int64_t, n),
+		.lengths = arena_array_of(a, int64_t, n),
+		.dropped = arena_array_of(a, int64_t, n),
+		.n = n };
+
+	(void)arg;
+	for (size_t i = 0; i < n; i++) {
+		const struct log_fin *f = items[i];
+		const struct log_stream *s = f->job.stream;
+		ends.attempt_ids[i] = str_c(s->id);
+		ends.worker_ids[i] = str_c(s->worker_id);
+		ends.digests[i] = (struct str){ (const char *)f->whole, HASH_SIZE };
+		ends.epochs[i] = f->job.epoch;
+		ends.lengths[i] = s->place.offset;
+		ends.dropped[i] = f->dropped;
+	}
+	log_store_finish(u, &ends);
+	arena_drop(a);
+}
+
+void log_final_open(struct logs *l)
+{
+	l->ends = db_group_new(l->app->loop, l->app->db,
+		&(struct db_group_conf){ .lane = DB_WRITE,
+			.build = ends_build,
+			.done = fin_on_finished,
+			.result = 0,
+			.batch_max = 200 });
+}
+
+static void fin_on_finished(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+{
+	struct log_fin *f = item;
 	struct log_stream *s = f->job.stream;
 	bool scattered = f->chunks > 1 + 2 * (size_t)(s->place.offset / LOG_CHUNK_RAW);
 
+	(void)arg, (void)rows;
 	if (e->code != ERR_OK) {
 		s->loaded = false;
 		log_job_fail(&f->job, e);
 		return;
 	}
-	if (rows[0].n == 0) {
+	if (row == DB_NO_ROW) {
 		log_job_again(&f->job);
 		return;
 	}

@@ -169,7 +169,7 @@ static void follow_attempt_on_state(struct call *c, const struct db_rows *rows)
 	struct log_state st;
 	struct err e;
 
-	if (!log_store_state(&rows[0], c->arena, &st)) {
+	if (!log_store_state(&rows[0], 0, c->arena, &st)) {
 		call_not_found(c, "attempt");
 	} else if (st.removed) {
 		(void)err_set(&e, ERR_GONE, "the log was removed when its time was over");
@@ -234,7 +234,7 @@ static void step_on_state(void *arg, const struct db_rows *rows, const struct er
 	struct log_state st;
 
 	if (follower_back(f, e)) {
-		if (log_store_state(&rows[0], a, &st) && !st.removed)
+		if (log_store_state(&rows[0], 0, a, &st) && !st.removed)
 			follower_begin(f, &st);
 		else
 			log_follower_end(f, false);

@@ -322,6 +322,8 @@ void log_ingest_stop(struct logs *l)
 		put_on_close(p);
 	}
 	db_group_free(l->group);
+	db_group_free(l->loads);
+	db_group_free(l->ends);
 }
 
 const struct binding log_ingest_bindings[] = {

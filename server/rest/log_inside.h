@@ -25,7 +25,8 @@ struct logs {
 	struct map *streams; /* attempt id -> struct log_stream */
 	struct zip *zip; /* for the loop's thread */
 	struct buf raw; /* frames of what is being read on the loop */
-	struct db_group *group;
+	struct db_group *group; /* of what is appended */
+	struct db_group *loads, *ends; /* of streams; of logs that become final */
 	size_t reserved; /* bytes of bodies that are on their way in */
 	struct log_puts waiting; /* for room */
 	struct loop_timer sweep, poll;
@@ -90,6 +91,7 @@ struct log_job {
 	void (*run)(struct log_job *j);
 	void (*release)(struct log_job *j);
 };
+void log_stream_open(struct logs *l);
 void log_job_submit(struct logs *l, struct str attempt_id, struct log_job *j);
 void log_job_reply(struct log_job *j, int64_t length);
 void log_job_fail(struct log_job *j, const struct err *e);
@@ -111,6 +113,7 @@ int log_pieces_pack(
 void log_pieces_done(struct log_pieces *p);
 
 /* ---- log_final.c ---- */
+void log_final_open(struct logs *l);
 /* Puts small pieces of a final log together, in the background. */
 void log_merge_start(struct logs *l, struct str attempt_id, int64_t made, int64_t length);
 

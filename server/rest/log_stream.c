@@ -11,7 +11,8 @@ enum { SWEEP_MS = 15000, POLL_MS = 500, TRIES = 3, STREAM_ARENA = 64 << 10 };
 
 static void stream_run(struct log_stream *s);
 static void stream_load(struct log_stream *s);
-static void stream_on_loaded(void *arg, const struct db_rows *rows, const struct err *e);
+static void stream_on_loaded(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 
 static void on_sweep(void *arg);
 
@@ -25,6 +26,8 @@ struct logs *logs_new(struct app *app)
 	buf_init(&l->raw, LOG_READ_RAW);
 	TAILQ_INIT(&l->waiting);
 	log_ingest_open(l);
+	log_stream_open(l);
+	log_final_open(l);
 	loop_timer_init(&l->sweep, app->loop, on_sweep, l);
 	loop_timer_every(&l->sweep, SWEEP_MS);
 	loop_timer_init(&l->poll, app->loop, log_tail_poll, l);
@@ -172,11 +175,31 @@ static void stream_run(struct log_stream *s)
 
 static void stream_load(struct log_stream *s)
 {
-	struct db_unit *u = db_unit(s->logs->app->db, NULL);
+	struct err e;
 
-	log_store_ensure(u, str_c(s->id));
-	log_store_get(u, str_c(s->id));
-	db_send(u, DB_RELAXED, stream_on_loaded, s);
+	if (db_group_add(s->logs->loads, s, sizeof s->id, &e) < 0)
+		log_job_fail(TAILQ_FIRST(&s->jobs), &e);
+}
+
+static void loads_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+{
+	struct str *ids = mem_new(n, sizeof *ids);
+
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		ids[i] = str_c(((const struct log_stream *)items[i])->id);
+	log_store_open(u, ids, n);
+	mem_free(ids);
+}
+
+void log_stream_open(struct logs *l)
+{
+	l->loads = db_group_new(l->app->loop, l->app->db,
+		&(struct db_group_conf){ .lane = DB_RELAXED,
+			.build = loads_build,
+			.done = stream_on_loaded,
+			.result = 1,
+			.batch_max = 200 });
 }
 
 void log_stream_read(struct log_stream *s, const struct log_state *st)
@@ -202,15 +225,17 @@ static void stream_take(struct log_stream *s, const struct log_state *st)
 	s->loaded = true;
 }
 
-static void stream_on_loaded(void *arg, const struct db_rows *rows, const struct err *e)
+static void stream_on_loaded(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
 {
-	struct log_stream *s = arg;
+	struct log_stream *s = item;
 	struct arena *a = arena_new(STREAM_ARENA);
 	struct log_state st;
 	struct err why = *e;
 
+	(void)arg;
 	s->busy = false;
-	if (e->code == ERR_OK && log_store_state(&rows[1], a, &st)) {
+	if (e->code == ERR_OK && row != DB_NO_ROW && log_store_state(rows, row, a, &st)) {
 		stream_take(s, &st);
 		stream_run(s);
 	} else {

@@ -10,7 +10,7 @@ static void log_on_state(struct call *c, const struct db_rows *rows)
 	struct log_state st;
 	struct err e;
 
-	if (!log_store_state(&rows[0], c->arena, &st)) {
+	if (!log_store_state(&rows[0], 0, c->arena, &st)) {
 		call_not_found(c, "attempt");
 	} else if (st.removed) {
 		(void)err_set(&e, ERR_GONE, "the log was removed when its time was over");

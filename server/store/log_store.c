@@ -4,9 +4,10 @@
 #include "lib/base/mem.h"
 #include "lib/zip/zip.h"
 
-void log_store_ensure(struct db_unit *u, struct str attempt_id)
+void log_store_open(struct db_unit *u, const struct str *attempt_ids, size_t n)
 {
-	db_stmt(u, SQL_LOG_ENSURE, DB_TEXT(attempt_id));
+	db_stmt(u, SQL_LOG_ENSURE, DB_TEXTS(attempt_ids, n));
+	db_stmt(u, SQL_LOG_GET_MANY, DB_TEXTS(attempt_ids, n));
 }
 
 void log_store_get(struct db_unit *u, struct str attempt_id)
@@ -19,29 +20,29 @@ static int64_t int_of(const struct db_rows *r, size_t row, const char *column)
 	return db_int(r, row, db_col(r, column));
 }
 
-bool log_store_state(const struct db_rows *r, struct arena *a, struct log_state *ret)
+bool log_store_state(const struct db_rows *r, size_t row, struct arena *a, struct log_state *ret)
 {
-	if (r->n == 0)
+	if (row >= r->n)
 		return false;
-	struct list open = db_list(r, 0, db_col(r, "open"), a);
+	struct list open = db_list(r, row, db_col(r, "open"), a);
 	*ret = (struct log_state){
-		.attempt_id = db_str(r, 0, db_col(r, "attempt_id")),
-		.project_id = db_str(r, 0, db_col(r, "project_id")),
-		.run_id = db_str(r, 0, db_col(r, "run_id")),
-		.step_id = db_str(r, 0, db_col(r, "step_id")),
-		.worker_id = db_str(r, 0, db_col(r, "worker_id")),
-		.epoch = int_of(r, 0, "epoch"),
-		.lost = db_bool(r, 0, db_col(r, "lost")),
-		.ended = db_bool(r, 0, db_col(r, "ended")),
-		.has_row = !db_is_null(r, 0, db_col(r, "made")),
-		.place = { .offset = int_of(r, 0, "length"), .lines = int_of(r, 0, "lines") },
-		.final = db_bool(r, 0, db_col(r, "final")),
-		.removed = db_bool(r, 0, db_col(r, "removed")),
-		.digest = db_str(r, 0, db_col(r, "digest")),
-		.dropped = int_of(r, 0, "dropped"),
+		.attempt_id = db_str(r, row, db_col(r, "attempt_id")),
+		.project_id = db_str(r, row, db_col(r, "project_id")),
+		.run_id = db_str(r, row, db_col(r, "run_id")),
+		.step_id = db_str(r, row, db_col(r, "step_id")),
+		.worker_id = db_str(r, row, db_col(r, "worker_id")),
+		.epoch = int_of(r, row, "epoch"),
+		.lost = db_bool(r, row, db_col(r, "lost")),
+		.ended = db_bool(r, row, db_col(r, "ended")),
+		.has_row = !db_is_null(r, row, db_col(r, "made")),
+		.place = { .offset = int_of(r, row, "length"), .lines = int_of(r, row, "lines") },
+		.final = db_bool(r, row, db_col(r, "final")),
+		.removed = db_bool(r, row, db_col(r, "removed")),
+		.digest = db_str(r, row, db_col(r, "digest")),
+		.dropped = int_of(r, row, "dropped"),
 	};
 	if (ret->has_row)
-		ret->made = db_date(r, 0, db_col(r, "made"));
+		ret->made = db_date(r, row, db_col(r, "made"));
 	for (size_t i = 0; i < open.n && i < LOG_STREAMS; i++)
 		ret->place.open[i] = *list_at(&open, int64_t, i);
 	return true;
@@ -123,12 +124,11 @@ void log_store_append(struct db_unit *u, const struct log_append *const *items, 
 	mem_free(c.times);
 }
 
-void log_store_finish(struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch,
-	int64_t length, struct str digest, int64_t dropped)
+void log_store_finish(struct db_unit *u, const struct log_ends *e)
 {
-	db_stmt(u, SQL_LOG_FINISH, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch),
-		DB_INT(length), DB_BYTES(digest), DB_INT(dropped));
-	db_stmt(u, SQL_LOG_FINISH_EVENT, DB_TEXT(attempt_id), DB_TEXT(worker_id));
+	db_stmt(u, SQL_LOG_FINISH, DB_TEXTS(e->attempt_ids, e->n), DB_TEXTS(e->worker_ids, e->n),
+		DB_INTS(e->epochs, e->n), DB_INTS(e->lengths, e->n), DB_BLOBS(e->digests, e->n),
+		DB_INTS(e->dropped, e->n));
 }
 
 void log_store_restart(struct db_unit *u, struct str attempt_id, struct str worker_id,

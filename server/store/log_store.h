@@ -21,9 +21,12 @@ struct log_state {
 	struct str digest;
 	int64_t dropped;
 };
-void log_store_ensure(struct db_unit *u, struct str attempt_id);
 void log_store_get(struct db_unit *u, struct str attempt_id);
-bool log_store_state(const struct db_rows *r, struct arena *a, struct log_state *ret);
+/* Makes the rows that are missing first. Rows: ord (from 1) and the state; of the second statement.
+ */
+void log_store_open(struct db_unit *u, const struct str *attempt_ids, size_t n);
+/* False: there is no such row, for there is no such attempt. */
+bool log_store_state(const struct db_rows *r, size_t row, struct arena *a, struct log_state *ret);
 /* One row: ended, attempt_id (null: none yet). */
 void log_store_of_step(struct db_unit *u, struct str step_id);
 /* Rows: ord (from 1), length, complete, dropped, made. */
@@ -44,8 +47,13 @@ struct log_append {
 };
 /* Rows: ord (from 1) of the items that were stored. */
 void log_store_append(struct db_unit *u, const struct log_append *const *items, size_t n);
-void log_store_finish(struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch,
-	int64_t length, struct str digest, int64_t dropped); /* a row when done; adds the event */
+struct log_ends {
+	struct str *attempt_ids, *worker_ids, *digests;
+	int64_t *epochs, *lengths, *dropped;
+	size_t n;
+};
+/* Rows: ord (from 1) of the logs that are final now; adds their events. */
+void log_store_finish(struct db_unit *u, const struct log_ends *ends);
 /* One row when the bytes were dropped. */
 void log_store_restart(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, int64_t length);

@@ -157,6 +157,37 @@ def test_final(server, api, attempt):
                       "type = 'attempt.log_final'") == [f"{attempt.run}|{len(spool)}"]
 
 
+def test_many_become_final_at_once(server, api, project, worker):
+    """Each is judged by itself: those that were given up meanwhile stay as they are, and the others are final."""
+    project_id = api.get(f"/api/v1/projects/{project}").json()["id"]
+    attempts = [Attempt(server, worker, project_id) for _ in range(24)]
+    texts, answers = {}, {}
+    for i, a in enumerate(attempts):
+        texts[a.id] = frames(*(f"{i}.{k}\n" for k in range(i + 1)))
+        assert a.put(texts[a.id]) == len(texts[a.id])
+    lost, kept = [a.id for a in attempts[::3]], [a.id for a in attempts if a not in attempts[::3]]
+    server.sql("UPDATE attempt SET state = 'lost' WHERE id IN ('%s')" % "', '".join(lost))
+    together = threading.Barrier(len(attempts))
+
+    def end(a):
+        path, body = f"{a.path}/final", {"epoch": a.epoch, "length": len(texts[a.id]), "digest": sha(texts[a.id])}
+        client = worker.api.with_token(worker.api.token)
+        together.wait(10)
+        answers[a.id] = client.post(path, body)
+
+    threads = [threading.Thread(target=end, args=(a,)) for a in attempts]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    assert {i: (r.status, r.json().get("length", r.json().get("code"))) for i, r in answers.items()} == \
+        {**{i: (409, "superseded") for i in lost}, **{i: (200, len(texts[i])) for i in kept}}
+    ids = "', '".join(texts)
+    assert server.sql(f"SELECT attempt_id FROM log WHERE final AND attempt_id IN ('{ids}') ORDER BY 1") == kept
+    assert server.sql("SELECT subject, (data ->> 'lines')::int FROM event WHERE type = 'attempt.log_final'"
+                      f" AND subject IN ('{ids}') ORDER BY 1") == [f"{a.id}|{i + 1}" for i, a in enumerate(attempts) if a.id in kept]
+
+
 def test_final_of_nothing(api, attempt):
     assert attempt.final(b"") == 0
     p = page(api, attempt)
