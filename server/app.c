@@ -8,5 +8,5 @@ void app_changed(struct app *app)
 	if (app->hub != NULL)
 		hub_wake(app->hub);
 	if (app->notify != NULL)
-		db_notify_send(app->notify, "tidemill_changed", STR_NONE);
+		db_notify_send(app->notify, "tidemill_changed", str_c(app->instance));
 }

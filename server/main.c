@@ -123,12 +123,13 @@ static bool host_ok(void *arg, struct str host)
 	return app->conf.hosts.n == 0;
 }
 
+/* Of our own changes we know. */
 static void on_notify(void *arg, const char *channel, struct str payload)
 {
 	struct app *app = arg;
 
-	(void)channel, (void)payload;
-	if (app->hub != NULL)
+	(void)channel;
+	if (app->hub != NULL && !str_is(payload, app->instance))
 		hub_wake(app->hub);
 }
 

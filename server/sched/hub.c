@@ -9,7 +9,13 @@
 #include "server/app.h"
 #include "server/store/event_store.h"
 
-enum { BATCH = 500, POLL_MS = 1000, EVENT_ARENA = 4 << 20 };
+enum {
+	BATCH = 500,
+	POLL_MS = 1000,
+	PAUSE_US = 10000, /* from one read to the next, at least */
+	HELD_US = 20000, /* until the next look while older transactions may hold events back */
+	EVENT_ARENA = 4 << 20
+};
 
 struct hub_listener {
 	struct hub_listener *next;
@@ -21,7 +27,7 @@ struct hub_listener {
 struct hub {
 	struct app *app;
 	struct hub_listener *listeners;
-	struct loop_timer timer;
+	struct loop_timer timer, pause;
 	int64_t position; /* -1: not known yet */
 	int64_t asked_at, told_until; /* loop_now() */
 	int64_t mark, mark_at; /* a transaction id that none had been given yet at that time */
@@ -49,6 +55,14 @@ static void hub_on_timer(void *arg)
 	hub_wake(arg);
 }
 
+static void hub_on_pause(void *arg)
+{
+	struct hub *h = arg;
+
+	if (!h->reading)
+		hub_read(h);
+}
+
 struct hub *hub_new(struct app *app)
 {
 	struct hub *h = mem_new_of(struct hub);
@@ -56,6 +70,7 @@ struct hub *hub_new(struct app *app)
 	h->app = app;
 	h->position = -1;
 	loop_timer_init(&h->timer, app->loop, hub_on_timer, h);
+	loop_timer_init(&h->pause, app->loop, hub_on_pause, h);
 	loop_timer_every(&h->timer, POLL_MS);
 	hub_read(h);
 	return h;
@@ -67,17 +82,23 @@ void hub_free(struct hub *h)
 	if (h == NULL)
 		return;
 	loop_timer_cancel(&h->timer);
+	loop_timer_cancel(&h->pause);
 	h->closing = true;
 	if (!h->reading)
 		mem_free(h);
 }
 
+/* At once when it was quiet; what comes in quick succession is read together. */
 void hub_wake(struct hub *h)
 {
+	int64_t next = h->asked_at + PAUSE_US;
+
 	if (h->reading)
 		h->again = true;
-	else
+	else if (loop_now(h->app->loop) >= next)
 		hub_read(h);
+	else
+		loop_timer_at(&h->pause, next);
 }
 
 struct hub_listener *hub_listen(struct hub *h, hub_cb *fn, void *arg)
@@ -142,8 +163,10 @@ static void hub_read_done(struct hub *h, bool more)
 	h->reading = false;
 	if (h->closing)
 		mem_free(h);
-	else if (more || h->again)
+	else if (more)
 		hub_read(h);
+	else if (h->again)
+		hub_wake(h);
 }
 
 static void hub_on_last(void *arg, const struct db_rows *rows, const struct err *e)
@@ -180,7 +203,10 @@ static void hub_on_events(void *arg, const struct db_rows *rows, const struct er
 		h->position = db_int(&rows[0], i, db_col(&rows[0], "id"));
 		arena_drop(a);
 	}
-	if (e->code == ERR_OK && rows[0].n < BATCH)
+	if (e->code == ERR_OK && rows[0].n < BATCH) {
 		move_mark(h, &rows[1]);
+		if (!h->closing && db_int(&rows[1], 0, 0) < db_int(&rows[1], 0, 1))
+			loop_timer_at(&h->pause, loop_now(h->app->loop) + HELD_US);
+	}
 	hub_read_done(h, e->code == ERR_OK && rows[0].n == BATCH);
 }
