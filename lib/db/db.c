@@ -29,13 +29,17 @@ static struct lane *lane_of(struct db *db, enum db_lane id)
 
 /* All statements of a read see one snapshot. */
 #define READ_SESSION                                                                               \
-	("-c default_transaction_read_only=on "                                                    \
-	 "-c default_transaction_isolation=repeatable\\ read")
+	"-c default_transaction_read_only=on "                                                     \
+	"-c default_transaction_isolation=repeatable\\ read"
+
+/* Plans are kept for as long as the session lives, and most are made while tables are small, when
+ * to read a whole one looks cheap: short statements go by their keys. */
+#define SHORT_SESSION "-c enable_seqscan=off "
 
 static const char *const lane_session[DB_LANE_COUNT] = {
-	[DB_READ] = READ_SESSION,
-	[DB_WRITE] = "",
-	[DB_RELAXED] = "-c synchronous_commit=off",
+	[DB_READ] = SHORT_SESSION READ_SESSION,
+	[DB_WRITE] = SHORT_SESSION,
+	[DB_RELAXED] = SHORT_SESSION "-c synchronous_commit=off",
 	[DB_BULK] = "",
 };
 
@@ -44,7 +48,7 @@ static void lane_init(struct lane *l, struct db *db, const struct db_conf *conf,
 	static const unsigned usual[DB_LANE_COUNT] = { 3, 2, 1, 1 };
 	int64_t timeout = conf->statement_timeout > 0 ? conf->statement_timeout : 5 * CLOCK_SECOND;
 	bool chosen = false;
-	char session[256];
+	char session[512];
 	struct err e;
 
 	for (int i = 0; i < DB_LANE_COUNT; i++)
@@ -60,7 +64,8 @@ static void lane_init(struct lane *l, struct db *db, const struct db_conf *conf,
 	l->stall_us = timeout + GRACE_S * CLOCK_SECOND;
 	TAILQ_INIT(&l->waiting);
 	TAILQ_INIT(&l->delayed);
-	(void)str_print(session, sizeof session, "-c statement_timeout=%lld -c lock_timeout=%d %s",
+	(void)str_print(session, sizeof session,
+		"-c statement_timeout=%lld -c lock_timeout=%d -c jit=off %s",
 		(long long)(timeout / 1000), LOCK_MS, lane_session[id]);
 	if (conninfo_parse(&l->info, conf->conninfo, conf->name != NULL ? conf->name : "tidemill",
 		    session, &e) < 0)

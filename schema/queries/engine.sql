@@ -1,3 +1,6 @@
+-- Here and below, what a statement is about is named twice, by its array and by the row that goes with it: plans are kept, and
+-- one that was made while the table was small would rather read all of it.
+
 -- Runs with their steps, in order, each with its newest attempt; every row has the columns of its run.
 -- name: engine_looks :many
 -- params: ids text[]
@@ -9,15 +12,15 @@ WITH r AS MATERIALIZED (
 			AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
 		r.concurrency_group,
 		r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
-	FROM unnest($1::text[]) WITH ORDINALITY AS x(id, ord) JOIN run r ON r.id = x.id
+	FROM unnest($1::text[]) WITH ORDINALITY AS x(id, ord) JOIN run r ON r.id = x.id AND r.id = ANY ($1)
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
 	r.finishing_work,
 	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
-FROM r JOIN step s ON s.run_id = r.id
-LEFT JOIN queue q ON q.step_id = s.id
+FROM r JOIN step s ON s.run_id = r.id AND s.run_id = ANY ($1)
+LEFT JOIN LATERAL (SELECT * FROM queue q WHERE q.step_id = s.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 ORDER BY r.ord, s.position;
 
@@ -34,7 +37,7 @@ UPDATE step s SET state = x.state, reason = x.reason, message = x.message, user_
 	ended_at = CASE WHEN x.state IN ('succeeded', 'failed', 'cancelled', 'skipped') THEN now() END
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[])
 	AS x(id, state, reason, message, user_failures, infra_failures, started_at)
-WHERE s.id = x.id;
+WHERE s.id = ANY ($1) AND s.id = x.id;
 
 -- name: engine_checkpoint_delete :exec
 -- params: step_ids text[]
@@ -62,7 +65,7 @@ WHERE id = ANY ($1) AND cancel_requested_at IS NULL AND state IN ('assigned', 'p
 -- params: run_ids text[], statuses text[], now_ms bigint
 UPDATE tracking_run t SET status = x.status,
 	end_time = CASE WHEN x.status IN ('FINISHED', 'FAILED', 'KILLED') THEN $3 ELSE t.end_time END
-FROM unnest($1::text[], $2::text[]) AS x(run_id, status) WHERE t.run_id = x.run_id;
+FROM unnest($1::text[], $2::text[]) AS x(run_id, status) WHERE t.run_id = ANY ($1) AND t.run_id = x.run_id;
 
 -- name: engine_run_admitted :exec
 -- params: id text

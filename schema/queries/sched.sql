@@ -52,38 +52,39 @@ WITH lead AS (
 	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[], $10::bool[])
 		WITH ORDINALITY AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac, delivered, ord)
 ), taken AS (
-	DELETE FROM queue q USING asked a WHERE q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
-	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit, a.attempt_id,
-		a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
+	DELETE FROM queue q USING asked a WHERE q.step_id = ANY ($3) AND q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
+	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit,
+		(q.request ->> 'lost_after')::bigint AS lost_after, a.attempt_id, a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
 ), moved AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
-	FROM taken t WHERE s.id = t.step_id RETURNING s.id, s.attempts, s.name, s.spec, s.needs, s.tracking_run,
-		s.user_failures, s.checkpoint_attempt
+	FROM taken t WHERE s.id = ANY ($3) AND s.id = t.step_id
+	RETURNING t.ord, t.attempt_id, t.step_id, t.run_id, t.project_id, s.attempts AS number, nextval('attempt_epoch') AS epoch,
+		t.worker_id, t.runtime, ARRAY(SELECT jsonb_array_elements_text(t.devices)) AS devices, t.cpus, t.memory, t.time_limit,
+		t.lost_after, t.delivered, t.token_id, t.token_mac, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt
 ), made AS (
 	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, time_limit,
 		delivered, lost_after)
-	SELECT t.attempt_id, t.step_id, t.run_id, t.project_id, m.attempts, nextval('attempt_epoch'), t.worker_id, t.runtime,
-		ARRAY(SELECT jsonb_array_elements_text(t.devices)), t.cpus, t.memory, nullif(t.time_limit, 0), t.delivered,
-		CASE WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
+	SELECT m.attempt_id, m.step_id, m.run_id, m.project_id, m.number, m.epoch, m.worker_id, m.runtime, m.devices, m.cpus, m.memory,
+		nullif(m.time_limit, 0), m.delivered,
+		CASE WHEN m.lost_after IS NOT NULL THEN m.lost_after -- null: queued by an older server
+			WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
 			ELSE span_us(m.spec #>> '{on_lost,lost_after}') END
-	FROM taken t JOIN moved m ON m.id = t.step_id
-	RETURNING id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory
+	FROM moved m
 ), tokened AS (
 	INSERT INTO token (id, kind, mac, name, project_id, attempt_id, epoch, expires_at)
-	SELECT t.token_id, 'jb', t.token_mac, 'job', t.project_id, t.attempt_id, m.epoch, now() + interval '400 days'
-	FROM taken t JOIN made m ON m.id = t.attempt_id
+	SELECT m.token_id, 'jb', m.token_mac, 'job', m.project_id, m.attempt_id, m.epoch, now() + interval '400 days' FROM moved m
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
 	SELECT m.project_id, 'step.assigned', m.step_id, m.run_id,
-		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.id, 'server', $1::text) FROM made m
+		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.attempt_id, 'server', $1::text) FROM moved m
 )
-SELECT t.ord, k.id AS attempt, k.step_id AS step, k.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name, k.number,
-	k.epoch, r.repository, r.commit, k.cpus, k.memory, k.devices, m.tracking_run, r.experiment_id::text AS experiment_id,
-	m.user_failures, k.runtime, plain.yes AS plain, CASE WHEN plain.yes THEN m.spec END AS spec
-FROM made k JOIN taken t ON t.attempt_id = k.id JOIN moved m ON m.id = k.step_id JOIN run r ON r.id = k.run_id
-JOIN project j ON j.id = k.project_id
-CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0 AND pg_column_size(m.spec) <= 2048
-	AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes) AS plain;
+SELECT m.ord, m.attempt_id AS attempt, m.step_id AS step, m.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name,
+	m.number, m.epoch, r.repository, r.commit, m.cpus, m.memory, m.devices, m.tracking_run,
+	r.experiment_id::text AS experiment_id, m.user_failures, m.runtime, plain.yes AS plain,
+	CASE WHEN plain.yes THEN m.spec END AS spec
+FROM moved m JOIN run r ON r.id = m.run_id JOIN project j ON j.id = m.project_id
+CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0
+	AND pg_column_size(m.spec) <= 2048 AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes OFFSET 0) AS plain;
 
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
 -- name: sched_lose :many

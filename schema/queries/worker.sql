@@ -98,9 +98,8 @@ WITH r AS (
 		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
 		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END
 	FROM r JOIN rank n ON n.state = r.state
-	WHERE a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
-		AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state)
+	WHERE a.id = ANY ($3) AND a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
+		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
 	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord
 ), ends AS (

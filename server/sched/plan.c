@@ -8,7 +8,7 @@
 #include "server/core/retry.h"
 #include "server/store/engine_store.h"
 
-enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20 };
+enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
 
 struct plan {
 	const struct plan_run *run;
@@ -107,6 +107,15 @@ static void set_step(struct plan *p, size_t i, const struct change *c)
 
 /* ---- queueing ---- */
 
+/* How long its worker may be silent before the attempt is given up. One that ends itself is given
+ * the time to do so. */
+static int64_t lost_after(const struct step_spec *s)
+{
+	if (s->on_lost.policy == LOST_STOP)
+		return clock_add(0, s->on_lost.self_stop_after.span, 1) + STOP_US;
+	return clock_add(0, s->on_lost.lost_after.span, 1);
+}
+
 static struct str request_json(struct plan *p, const struct step_spec *s)
 {
 	struct buf b;
@@ -134,6 +143,8 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 	}
 	jsn_key(&w, "time_limit");
 	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
+	jsn_key(&w, "lost_after");
+	jsn_int(&w, lost_after(s));
 	jsn_obj_end(&w);
 	struct str out = arena_str(p->arena, buf_str(&b));
 	buf_done(&b);

@@ -490,14 +490,14 @@ def test_cancel_at_the_moment_of_the_assignment(server, admin, project, hand):
         CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
         CREATE TRIGGER slowly BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION slowly()""")
-    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'"
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND (wait_event = 'advisory') = {}"
     try:
         with advisory_lock(server.database, 4711):
             run = submit(admin, project, pipeline({"a": step(project)}))
             hand.sync()
-            until(lambda: server.sql(waits.format("INSERT INTO attempt")) != ["0"], 20)
+            until(lambda: server.sql(waits.format(True)) != ["0"], 20)
             admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
-            until(lambda: server.sql(waits.format("step_unqueue")) != ["0"] or server.sql(waits.format("UPDATE step")) != ["0"], 10)
+            until(lambda: server.sql(waits.format(False)) != ["0"], 10)  # the cancellation, for the assignment
     finally:
         server.sql("DROP TRIGGER slowly ON attempt; DROP FUNCTION slowly")
     until(lambda: hand.sync() and run_of(admin, run)["state"] == "cancelled", 15)
@@ -836,6 +836,19 @@ def test_a_silent_worker_loses_its_attempt_and_cannot_come_back(server, admin, p
     assert steps_of(admin, run)["a"]["state"] == "assigned"
     other.finish(b)
     ended(admin, run, "succeeded")
+
+
+def test_how_long_its_worker_may_be_silent_is_kept_with_the_attempt(server, admin, project):
+    """Also of a step that an older server has queued, whose row does not say it."""
+    policies = ["{policy: keep, lost_after: 40m}", "{policy: stop, self_stop_after: 90s}", "{policy: keep}"]
+    steps = {f"{age}{i}": step(project, on_lost=p) for age in ("new", "old") for i, p in enumerate(policies)}
+    run = submit(admin, project, pipeline(steps))
+    old = ", ".join(f"'{s['id']}'" for name, s in steps_of(admin, run).items() if name.startswith("old"))
+    assert len(server.sql(f"UPDATE queue SET request = request - 'lost_after' WHERE step_id IN ({old}) RETURNING 1")) == 3
+    Hand(server, admin, f"late-{project}", pool=project).take(6)
+    assert server.sql(f"SELECT s.name, a.lost_after FROM attempt a JOIN step s ON s.id = a.step_id WHERE a.run_id = '{run['id']}'"
+                      " ORDER BY s.name") == [f"{age}{i}|{us}" for age in ("new", "old")
+                                              for i, us in enumerate((2_400_000_000, 120_000_000, 1_800_000_000))]
 
 
 def test_a_worker_hears_that_it_was_given_up_with_its_next_word(admin, project, hand):
