@@ -173,6 +173,25 @@ const struct field retention_report_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS project_content
+const struct field project_content_fields[] = {
+	{ "dry_run", FIELD_BOOL, R, AT(dry_run), .doc = "Nothing was removed" },
+	{ "runs", FIELD_INT, R, AT(runs), .doc = "Runs, with their steps, logs and outputs" },
+	{ "active_runs", FIELD_INT, R, AT(active_runs),
+		.doc = "Those of them that have not ended: the project stays while there are any" },
+	{ "pipelines", FIELD_INT, R, AT(pipelines), .doc = "Registered pipelines" },
+	{ "datasets", FIELD_INT, R, AT(datasets), .doc = "Data sets" },
+	{ "dataset_versions", FIELD_INT, R, AT(dataset_versions), .doc = "Their versions" },
+	{ "models", FIELD_INT, R, AT(models), .doc = "Models" },
+	{ "model_versions", FIELD_INT, R, AT(model_versions), .doc = "Their versions" },
+	{ "monitors", FIELD_INT, R, AT(monitors), .doc = "Monitors" },
+	{ "windows", FIELD_INT, R, AT(windows), .doc = "Their windows, with rows and decisions" },
+	{ "tracking_runs", FIELD_INT, R, AT(tracking_runs), .doc = "Tracking runs" },
+	{ "artifacts", FIELD_INT, R, AT(artifacts), .doc = "Their artifacts" },
+	{ "members", FIELD_INT, R, AT(members), .doc = "Members, who are shut out of it" },
+	{ 0 },
+};
+#undef THIS
 #define THIS dry_run_query
 const struct field dry_run_query_fields[] = {
 	{ "dry_run", FIELD_BOOL, 0, AT(dry_run), .doc = "Only say what would go" },

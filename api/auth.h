@@ -109,6 +109,13 @@ struct retention_report {
 	int64_t runs, logs, artifacts, windows, blobs, bytes;
 };
 extern const struct field retention_report_fields[];
+/* What goes with a project. */
+struct project_content {
+	bool dry_run;
+	int64_t runs, active_runs, pipelines, datasets, dataset_versions, models, model_versions;
+	int64_t monitors, windows, tracking_runs, artifacts, members;
+};
+extern const struct field project_content_fields[];
 struct dry_run_query {
 	bool dry_run;
 };

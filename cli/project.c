@@ -57,7 +57,10 @@ int cmd_project_show(struct cli *c, struct err *e)
 int cmd_project_delete(struct cli *c, struct err *e)
 {
 	c->project = cli_arg(c, 0);
-	return generic_delete(c, e);
+	if (!cli_has(c, "dry-run"))
+		return generic_delete(c, e);
+	struct api_call q = generic_call(c);
+	return generic_object(c, &q, e);
 }
 
 int cmd_project_retention(struct cli *c, struct err *e)
@@ -67,7 +70,7 @@ int cmd_project_retention(struct cli *c, struct err *e)
 	struct send s;
 
 	if (!ages_given(c))
-		return cli_usage(e, "give at least one of --runs, --logs, --artifacts, --windows");
+		return generic_object(c, &get, e);
 	if (api_do(c, &get, &now, e) < 0)
 		return -1;
 	send_init(&s);

@@ -22,10 +22,11 @@ struct view {
 };
 
 extern const struct view view_token, view_principal, view_project, view_member, view_retention,
-	view_dataset, view_dataset_version, view_file, view_pipeline, view_run, view_step,
-	view_attempt, view_artifact, view_model, view_model_version, view_alias, view_alias_change,
-	view_monitor, view_window, view_drift_value, view_decision, view_observation, view_closed,
-	view_forgotten, view_worker, view_self, view_event, view_wait, view_quota;
+	view_project_content, view_dataset, view_dataset_version, view_file, view_pipeline,
+	view_run, view_step, view_attempt, view_artifact, view_model, view_model_version,
+	view_alias, view_alias_change, view_monitor, view_window, view_drift_value, view_decision,
+	view_observation, view_closed, view_forgotten, view_worker, view_self, view_event,
+	view_wait, view_quota;
 
 /* A list that is printed as its items come, page by page. */
 struct view_list;

@@ -30,6 +30,13 @@ VIEW(project, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
 
 VIEW(member, "/principal", { "PRINCIPAL", "/principal" }, { "ROLE", "/role" });
 
+VIEW(project_content, "/runs", { "RUNS", "/runs" }, { "NOT ENDED", "/active_runs" },
+	{ "PIPELINES", "/pipelines" }, { "DATASETS", "/datasets" },
+	{ "DATASET VERSIONS", "/dataset_versions" }, { "MODELS", "/models" },
+	{ "MODEL VERSIONS", "/model_versions" }, { "MONITORS", "/monitors" },
+	{ "WINDOWS", "/windows" }, { "TRACKING RUNS", "/tracking_runs" },
+	{ "ARTIFACTS", "/artifacts" }, { "MEMBERS", "/members" }, { "DRY RUN", "/dry_run" });
+
 VIEW(retention, "/bytes", { "DRY RUN", "/dry_run" }, { "RUNS", "/runs" }, { "LOGS", "/logs" },
 	{ "ARTIFACTS", "/artifacts" }, { "WINDOWS", "/windows" }, { "BLOBS", "/blobs" },
 	{ "BYTES", "/bytes", COLUMN_SIZE });

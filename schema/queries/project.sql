@@ -40,6 +40,23 @@ WHERE id = $1 AND version = $2 AND (coalesce($3, description), coalesce($4, rete
 -- params: id text
 SELECT count(*) AS n FROM run WHERE project_id = $1 AND state IN ('queued', 'running', 'finishing');
 
+-- What goes with a project.
+-- name: project_content :one
+-- params: id text
+SELECT true AS dry_run,
+	(SELECT count(*) FROM run WHERE project_id = $1) AS runs,
+	(SELECT count(*) FROM run WHERE project_id = $1 AND state IN ('queued', 'running', 'finishing')) AS active_runs,
+	(SELECT count(*) FROM pipeline WHERE project_id = $1) AS pipelines,
+	(SELECT count(*) FROM dataset WHERE project_id = $1) AS datasets,
+	(SELECT count(*) FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id WHERE d.project_id = $1) AS dataset_versions,
+	(SELECT count(*) FROM model WHERE project_id = $1) AS models,
+	(SELECT count(*) FROM model_version v JOIN model m ON m.id = v.model_id WHERE m.project_id = $1) AS model_versions,
+	(SELECT count(*) FROM monitor WHERE project_id = $1) AS monitors,
+	(SELECT count(*) FROM monitor_window w JOIN monitor o ON o.id = w.monitor_id WHERE o.project_id = $1) AS windows,
+	(SELECT count(*) FROM tracking_run WHERE project_id = $1) AS tracking_runs,
+	(SELECT count(*) FROM artifact a JOIN tracking_run t ON t.id = a.tracking_id WHERE t.project_id = $1) AS artifacts,
+	(SELECT count(*) FROM member WHERE project_id = $1) AS members;
+
 -- name: project_delete :one
 -- params: id text, version bigint, actor text
 WITH gone AS (

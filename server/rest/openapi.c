@@ -183,6 +183,13 @@ static void put_responses(struct jsn_out *w, const struct route *r)
 	(void)str_print(status, sizeof status, "%d", r->ok);
 	jsn_key(w, status);
 	put_reply(w, r);
+	if (r->reply == REPLY_EMPTY && r->out != NULL) {
+		jsn_key(w, "200");
+		jsn_obj_begin(w);
+		pair(w, "description", "With dry_run: what would go");
+		put_content(w, "application/json", r->out);
+		jsn_obj_end(w);
+	}
 	jsn_key(w, "default");
 	jsn_raw(w, STR("{\"$ref\":\"#/components/responses/Problem\"}"));
 	jsn_obj_end(w);

@@ -100,10 +100,22 @@ static void project_delete_on_row(struct call *c, const struct db_rows *rows)
 	}
 }
 
+static void project_content_on_row(struct call *c, const struct db_rows *rows)
+{
+	call_reply_row(c, 200, &rows[0], "project");
+}
+
 static void project_delete(struct call *c)
 {
+	const struct dry_run_query *q = c->query;
 	int64_t version;
 
+	if (q->dry_run) {
+		struct db_unit *look = call_unit(c);
+		project_store_content(look, c->project_id);
+		call_send(c, look, DB_READ, project_content_on_row);
+		return;
+	}
 	if (!call_if_match(c, &version))
 		return;
 	struct db_unit *u = call_unit(c);

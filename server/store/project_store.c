@@ -57,6 +57,11 @@ void project_store_delete(struct db_unit *u, struct str id, int64_t version, str
 	db_stmt(u, SQL_PROJECT_DELETE, DB_TEXT(id), DB_INT(version), DB_TEXT(actor));
 }
 
+void project_store_content(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_PROJECT_CONTENT, DB_TEXT(id));
+}
+
 void quota_store_get(struct db_unit *u, struct str project_id)
 {
 	db_stmt(u, SQL_QUOTA_GET, DB_TEXT(project_id));

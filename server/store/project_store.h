@@ -16,6 +16,7 @@ void project_store_update(struct db_unit *u, struct str id, int64_t version,
 	const struct project_patch *p, struct str actor);
 /* Two rows: the number of its runs that have not ended; its id, when it has gone. */
 void project_store_delete(struct db_unit *u, struct str id, int64_t version, struct str actor);
+void project_store_content(struct db_unit *u, struct str id); /* one row: what goes with it */
 
 void quota_store_get(struct db_unit *u, struct str project_id);
 void quota_store_list(struct db_unit *u, struct str after, int64_t count);

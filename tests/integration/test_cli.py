@@ -391,6 +391,8 @@ def test_projects_and_members(real):
     assert real.json("project", "show")["retention"] == {"logs": "30d"}
     real.run("project", "retention", "--runs", "90d", "--logs", "keep")
     assert real.json("project", "show")["retention"] == {"runs": "90d"}
+    assert real.json("project", "retention")["retention"] == {"runs": "90d"}
+    assert "runs=90d" in real.run("project", "retention").stdout
     real.run("principal", "create", "ben")
     real.run("member", "set", "ben", "viewer")
     assert real.json("project", "members")["items"] == [{"principal": "ben", "role": "viewer"}]
