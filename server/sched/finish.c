@@ -1,7 +1,8 @@
 /*
  * finish_run → finish_on_run: the run, its steps, outputs and data sets → finish_feed: each output
  * of observations in turn, finish_on_fed → finish_on_model: where the aliases stand, which monitors
- * are concerned → (gate) finish_gate_run on the work pool, finish_on_gate → finish_write →
+ * are concerned → (training data) finish_training.c, finish_on_training → (gate) finish_gate_run on
+ * the work pool, finish_on_gate → finish_write →
  * finish_on_written. Whatever has changed meanwhile is found by the versions in the last unit, and
  * everything is read again. A run in another state goes finish_on_run → finish_on_retraining →
  * finish_on_closed.
@@ -45,6 +46,8 @@ static void finish_feed(struct finishing *f);
 static void finish_on_fed(void *arg, const struct observation_result *result, const struct err *e);
 static void finish_look(struct finishing *f);
 static void finish_on_model(void *arg, const struct db_rows *rows, const struct err *e);
+static void finish_on_training(struct finishing *f);
+static void finish_gate(struct finishing *f);
 static void finish_gate_run(void *arg);
 static void finish_on_gate(void *arg);
 static void finish_write(struct finishing *f);
@@ -429,13 +432,31 @@ static void finish_on_model(void *arg, const struct db_rows *rows, const struct 
 		(void)err_set(&f->err, ERR_INVALID, "the model %.*s has no files",
 			STR_ARG(f->spec.model.from));
 		finish_fail_run(f, reason_names[REASON_MODEL_INVALID]);
-	} else if (!f->spec.has_model || !f->spec.model.has_gate) {
-		finish_write(f);
-	} else if (find_predictions(f) < 0) {
-		finish_fail_run(f, reason_names[REASON_OUTPUT_INVALID]);
-	} else if (work_submit(f->app->loop, finish_gate_run, finish_on_gate, f, &f->err) < 0) {
-		finish_end(f);
+	} else if (f->spec.has_model && f->spec.model.has_training_data) {
+		finish_training(f, finish_on_training);
+	} else {
+		finish_gate(f);
 	}
+}
+
+static void finish_on_training(struct finishing *f)
+{
+	if (f->err.code == ERR_OK)
+		finish_gate(f);
+	else if (is_users_fault(&f->err))
+		finish_fail_run(f, reason_names[REASON_MODEL_INVALID]);
+	else
+		finish_end(f);
+}
+
+static void finish_gate(struct finishing *f)
+{
+	if (!f->spec.has_model || !f->spec.model.has_gate)
+		finish_write(f);
+	else if (find_predictions(f) < 0)
+		finish_fail_run(f, reason_names[REASON_OUTPUT_INVALID]);
+	else if (work_submit(f->app->loop, finish_gate_run, finish_on_gate, f, &f->err) < 0)
+		finish_end(f);
 }
 
 static void finish_gate_run(void *arg)

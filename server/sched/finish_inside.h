@@ -6,6 +6,7 @@
 #include "server/sched/feed.h"
 #include "server/sched/finish.h"
 #include "server/sched/gate_read.h"
+#include "server/sched/reference_build.h"
 #include "server/store/model_store.h"
 
 struct finish_output {
@@ -29,6 +30,9 @@ struct finish_monitor {
 	struct policy_state state;
 	bool watches, asked; /* the alias that may move; its decision started the run */
 };
+
+struct finishing;
+typedef void finish_training_cb(struct finishing *f);
 
 /* One run on its way to its end. Everything lies in the arena of the try, except the id. */
 struct finishing {
@@ -54,11 +58,18 @@ struct finishing {
 	struct str against_id, promote_id; /* the versions that have the aliases now */
 	struct finish_monitor *monitors;
 	size_t n_monitors;
+	struct reference_source training;
+	bool training_good; /* it has been read, in this try or in one before */
 	struct gate_source gate_source;
 	struct gate_verdict_made *gate;
+	finish_training_cb *training_done;
 	const char *verdict; /* none, promoted, refused, needs_approval */
 	struct str verdict_reason;
 };
+
+/* Whether the training data is what the version will say of it: rows that monitors can compare
+ * with. Ends in done() with f->err, never inside the call. */
+void finish_training(struct finishing *f, finish_training_cb *done);
 
 bool finish_is_output(const struct finish_output *o, struct str reference); /* "train.model" */
 /* All that follows from success, or from a failure with the words in f->err, in one unit. */

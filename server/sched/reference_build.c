@@ -37,6 +37,8 @@ struct build {
 	uint64_t rows, cells;
 	struct csv csv;
 	struct str path;
+	bool check; /* whatever its features are: only the rows are read */
+	const char *blame; /* what of the training data's description is wrong */
 };
 
 /* ---- rows ---- */
@@ -100,8 +102,10 @@ static int keep_row(struct build *b, const struct csv_row *row, bool *ret_keep, 
 	if (b->date_place == 0)
 		return 0;
 	struct str cell = row->cells[b->date_place - 1];
-	if (!clock_parse(cell, &at))
+	if (!clock_parse(cell, &at)) {
+		b->blame = "/column";
 		return records_bad(e, row->line, b->s->column, "a date", cell);
+	}
 	*ret_keep = at >= b->from && at < b->to;
 	return 0;
 }
@@ -134,7 +138,7 @@ static int take_columns(struct build *b, const struct csv_row *row, struct err *
 {
 	b->columns = mem_new(row->n + 1, sizeof *b->columns);
 	b->has_columns = true;
-	for (size_t i = 0; i < row->n; i++) {
+	for (size_t i = 0; i < row->n && !b->check; i++) {
 		if (!feature_wanted(b->s->spec, row->cells[i]) ||
 			str_eq(row->cells[i], b->s->column))
 			continue;
@@ -167,9 +171,11 @@ static int take_header(struct build *b, const struct csv_row *row, struct err *e
 				found++;
 			}
 	}
-	if (b->s->column.n != 0 && b->date_place == 0)
+	if (b->s->column.n != 0 && b->date_place == 0) {
+		b->blame = "/column";
 		return err_set(e, ERR_INVALID, "there is no column %.*s",
 			(int)(b->s->column.n < 64 ? b->s->column.n : 64), b->s->column.p);
+	}
 	return found == b->n
 		       ? 0
 		       : err_set(e, ERR_INVALID, "its columns are not those of the first file");
@@ -231,11 +237,13 @@ static int read_all(struct build *b, struct err *e)
 			return -1;
 	if (!b->has_columns)
 		return err_set(e, ERR_INVALID, "the training data has no .csv or .csv.gz file");
-	if (b->rows == 0)
+	if (b->rows == 0) {
+		b->blame = "/from";
 		return err_set(e, ERR_INVALID,
 			"no row of the training data lies between %.*s and %.*s",
 			STR_ARG(b->s->from), STR_ARG(b->s->to));
-	if (b->n == 0)
+	}
+	if (b->n == 0 && !b->check)
 		return err_set(e, ERR_INVALID, "no column of the training data is a feature");
 	return 0;
 }
@@ -351,6 +359,31 @@ static int read_days(struct build *b, struct err *e)
 	return 0;
 }
 
+static void build_done(struct build *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		mem_free(b->columns[i].numbers);
+		map_free(b->columns[i].distinct);
+	}
+	mem_free(b->columns);
+	mem_free(b->place);
+}
+
+int reference_check(const struct reference_source *s, struct arena *a, struct err *e)
+{
+	struct build b = { .s = s, .arena = a, .check = true, .blame = "/dataset" };
+	int rc = read_days(&b, e);
+
+	if (rc < 0)
+		b.blame = "/from";
+	else
+		rc = read_all(&b, e);
+	build_done(&b);
+	if (rc < 0 && e->code == ERR_INVALID)
+		(void)str_print(e->field, sizeof e->field, "%s", b.blame);
+	return rc;
+}
+
 int reference_build(
 	const struct reference_source *s, struct arena *a, struct reference *ret, struct err *e)
 {
@@ -361,11 +394,6 @@ int reference_build(
 		rc = read_all(&b, e);
 	if (rc == 0)
 		rc = build_features(&b, ret, e);
-	for (size_t i = 0; i < b.n; i++) {
-		mem_free(b.columns[i].numbers);
-		map_free(b.columns[i].distinct);
-	}
-	mem_free(b.columns);
-	mem_free(b.place);
+	build_done(&b);
 	return rc;
 }

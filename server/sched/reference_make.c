@@ -84,21 +84,28 @@ void reference_make(struct app *app, struct arena *a, const struct reference_wan
 	db_send(u, DB_READ, make_on_files, m);
 }
 
-static void make_on_files(void *arg, const struct db_rows *rows, const struct err *e)
+const struct training_file *reference_files(
+	const struct db_rows *rows, struct arena *a, size_t *ret_n)
 {
-	struct make *m = arg;
-	size_t n = e->code == ERR_OK ? rows[0].n : 0;
-	struct training_file *files = arena_array_of(m->arena, struct training_file, n + 1);
+	struct training_file *files = arena_array_of(a, struct training_file, rows->n + 1);
 
-	for (size_t i = 0; i < n; i++) {
-		struct str digest = db_str(&rows[0], i, 2);
-		files[i].path = arena_str(m->arena, db_str(&rows[0], i, 0));
-		files[i].blob.size = db_int(&rows[0], i, 1);
+	for (size_t i = 0; i < rows->n; i++) {
+		struct str digest = db_str(rows, i, 2);
+		files[i].path = arena_str(a, db_str(rows, i, 0));
+		files[i].blob.size = db_int(rows, i, 1);
 		BUG_ON(digest.n != HASH_SIZE);
 		memcpy(files[i].blob.digest, digest.p, HASH_SIZE);
 	}
-	m->source.files = files;
-	m->source.n_files = n;
+	*ret_n = rows->n;
+	return files;
+}
+
+static void make_on_files(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct make *m = arg;
+
+	if (e->code == ERR_OK)
+		m->source.files = reference_files(&rows[0], m->arena, &m->source.n_files);
 	m->err = *e;
 	if (e->code != ERR_OK || work_submit(m->app->loop, make_run, make_on_built, m, &m->err) < 0)
 		make_fail(m);

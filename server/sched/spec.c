@@ -6,6 +6,7 @@
 #include "lib/json/yaml.h"
 #include "server/core/gpus.h"
 #include "server/core/names.h"
+#include "server/core/render.h"
 #include "server/core/spec_check.h"
 
 enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
@@ -212,6 +213,28 @@ static int check_aliases(const struct pipeline_spec *spec, struct err *e)
 	return g->promote.n != 0 ? names_alias_check(g->promote, "/model/gate/promote", e) : 0;
 }
 
+/* One end of the span, filled in; *ret_us stays as it is when the text has still to be. */
+static int check_day(struct str text, const char *at, int64_t *ret_us, struct err *e)
+{
+	if (render_has_reference(text) || clock_parse_date(text, ret_us))
+		return 0;
+	return err_field(e, at, "must be a date, as 2001-01-31");
+}
+
+static int check_training(const struct training_data *t, struct err *e)
+{
+	int64_t from = INT64_MIN, to = INT64_MAX;
+
+	if (check_day(t->from, "/model/training_data/from", &from, e) < 0 ||
+		check_day(t->to, "/model/training_data/to", &to, e) < 0)
+		return -1;
+	if (from > to)
+		return err_field(e, "/model/training_data/to",
+			"the last day, %.*s, lies before the first, %.*s", STR_ARG(t->to),
+			STR_ARG(t->from));
+	return 0;
+}
+
 static int check_all(const struct pipeline_spec *spec, struct arena *a, struct err *e)
 {
 	struct spec_step *steps = arena_array_of(a, struct spec_step, spec->steps.n);
@@ -232,9 +255,16 @@ static int check_all(const struct pipeline_spec *spec, struct arena *a, struct e
 				     : STR("");
 	s.gate_predictions =
 		spec->has_model && spec->model.has_gate ? spec->model.gate.predictions : STR("");
-	if (check_aliases(spec, e) < 0)
+	const struct training_data *t = &spec->model.training_data;
+	const struct spec_text span[] = { { "/model/training_data/from", t->from },
+		{ "/model/training_data/to", t->to } };
+	if (s.training_dataset.n != 0) {
+		s.texts = span;
+		s.texts_n = 2;
+	}
+	if (check_aliases(spec, e) < 0 || spec_check(&s, a, NULL, e) < 0)
 		return -1;
-	return spec_check(&s, a, NULL, e);
+	return s.texts_n != 0 ? check_training(t, e) : 0;
 }
 
 int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struct err *e)
@@ -511,15 +541,17 @@ static int render_env(struct step_spec *s, const struct spec_scope *scope, struc
 static int render_training(
 	struct training_data *t, const struct spec_scope *scope, struct arena *a, struct err *e)
 {
-	int64_t us;
+	const char *at = "from";
 
-	if (spec_render_text(t->from, scope, a, &t->from, e) < 0 ||
-		spec_render_text(t->to, scope, a, &t->to, e) < 0)
-		return -1;
-	if (!clock_parse_date(t->from, &us) || !clock_parse_date(t->to, &us))
-		return err_field(
-			e, "/model/training_data", "from and to must be dates, as 2001-01-31");
-	return 0;
+	if (spec_render_text(t->from, scope, a, &t->from, e) == 0) {
+		at = "to";
+		if (spec_render_text(t->to, scope, a, &t->to, e) == 0)
+			return check_training(t, e);
+	}
+	err_field_prefix(e, at);
+	err_field_prefix(e, "training_data");
+	err_field_prefix(e, "model");
+	return -1;
 }
 
 int spec_render(
@@ -540,7 +572,9 @@ int spec_render(
 		err_field_prefix(e, "spec");
 		return -1;
 	}
-	if (spec->has_model && spec->model.has_training_data)
-		return render_training(&spec->model.training_data, scope, a, e);
-	return 0;
+	if (!spec->has_model || !spec->model.has_training_data ||
+		render_training(&spec->model.training_data, scope, a, e) == 0)
+		return 0;
+	err_field_prefix(e, "spec");
+	return -1;
 }

@@ -72,6 +72,39 @@ def version(api, model, number="latest"):
     return api.get(f"{BASE}/models/{model}/versions/{number}", expect=200).json()
 
 
+@pytest.mark.parametrize("change, inputs, at", [
+    ('column: day', {}, "/column"), ('column: temp', {}, "/column"), ("", {"from": "2019-01-01", "to": "2019-12-31"}, "/from"),
+    ('dataset: texts', {}, "/dataset"), ('dataset: ragged', {}, "/dataset")])
+def test_training_data_that_is_not_there_registers_nothing(server, api, data, change, inputs, at):
+    for name, file in {"texts": {"a.txt": b"x"}, "ragged": {"a.csv": b"date,x\n2020-01-01,1\n", "b.csv": b"date,x\n2020-01-01\n"}}.items():
+        if api.get(f"{BASE}/datasets/{name}").status == 404:
+            world.dataset(api, "demo", name, file)
+    key, _, value = change.partition(": ")
+    source = PIPELINE % {"name": "untrained", "outputs": ""}
+    source = source.replace("dataset: history", f"dataset: {value}").replace("datasets: {", f"datasets: {{{value}: {{name: {value}}}, ") if key == "dataset" \
+        else source.replace("column: date", change or "column: date")
+    api.put(f"{BASE}/pipelines/untrained", {"source": source}, expect=200)
+    run = finish(server, api, submit(api, "untrained", **inputs), table(challenger=1.0))
+    assert (run["state"], run["reason"]) == ("failed", "model_invalid"), run
+    assert run["message"].startswith(f"/spec/model/training_data{at}: "), run
+    api.get(f"{BASE}/models/untrained", expect=404)
+
+
+@pytest.mark.parametrize("span, at, whole", [
+    ('from: "2020-02-01", to: "2020-01-01"', "to", True), ('from: soon, to: "2020-01-01"', "from", True),
+    ('from: "${inputs.nope}", to: "2020-01-01"', "from", True), ('from: "2020-02-01", to: "${inputs.text}"', "to", False),
+    ('from: "${inputs.to}", to: "${inputs.from}"', "to", False), ('from: "${inputs.text + 1d}", to: "2020-01-01"', "from", False)])
+def test_a_span_of_training_data_that_cannot_be_is_refused(api, data, span, at, whole):
+    """At once where the file says it all, else when its inputs are filled in."""
+    source = PIPELINE % {"name": "span", "outputs": ""}
+    source = source.replace('from: "${inputs.from}", to: "${inputs.to}"', span).replace("inputs: {", "inputs: {text: {type: string, default: x}, ")
+    put = api.put(f"{BASE}/pipelines/span", {"source": source}, expect=422 if whole else 200)
+    for reply in (put, api.post(f"{BASE}/runs", {"source": source}, expect=422)):
+        if reply.status == 422:
+            [error] = reply.json()["errors"]
+            assert error["pointer"] == f"/source/spec/model/training_data/{at}", error
+
+
 def test_versions_files_and_the_gate(server, api, data):
     pipeline(api, "gated")
     run = finish(server, api, submit(api, "gated"), table(challenger=1.0))
