@@ -37,7 +37,8 @@ enum route_body {
 enum route_reply {
 	REPLY_OBJECT, /* one object of `out` */
 	REPLY_LIST, /* {"items": [out…], "next_cursor": …} */
-	REPLY_EMPTY, /* one object of `out`, where it has one, is what a dry run answers */
+	REPLY_EMPTY,
+	REPLY_DRY, /* the same, but one object of `out` with 200 for a dry run */
 	REPLY_STREAM, /* bytes, text or server-sent events */
 	REPLY_RAW, /* JSON written by hand */
 };

@@ -169,7 +169,8 @@ static void put_reply(struct jsn_out *w, const struct route *r)
 	case REPLY_LIST: put_list_schema(w, r->out); break;
 	case REPLY_STREAM: put_stream(w, r); break;
 	case REPLY_RAW: put_content(w, "application/json", NULL); break;
-	case REPLY_EMPTY: break;
+	case REPLY_EMPTY:
+	case REPLY_DRY: break;
 	}
 	jsn_obj_end(w);
 }
@@ -183,7 +184,7 @@ static void put_responses(struct jsn_out *w, const struct route *r)
 	(void)str_print(status, sizeof status, "%d", r->ok);
 	jsn_key(w, status);
 	put_reply(w, r);
-	if (r->reply == REPLY_EMPTY && r->out != NULL) {
+	if (r->reply == REPLY_DRY) {
 		jsn_key(w, "200");
 		jsn_obj_begin(w);
 		pair(w, "description", "With dry_run: what would go");

@@ -24,7 +24,8 @@ void test_api__bodies_and_replies_have_tables(void **state)
 		assert_true((r->in != NULL) == (table && !(r->flags & ROUTE_MLFLOW)));
 		assert_true((r->in != NULL) == (r->in_size != 0));
 		assert_true(
-			(r->out != NULL) == (r->reply == REPLY_OBJECT || r->reply == REPLY_LIST));
+			(r->out != NULL) == (r->reply == REPLY_OBJECT || r->reply == REPLY_LIST ||
+						    r->reply == REPLY_DRY));
 		assert_true((r->query != NULL) == (r->query_size != 0));
 		assert_true(r->ok >= 200 && r->ok < 300);
 		assert_non_null(r->doc);
