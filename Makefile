@@ -2,7 +2,6 @@
 # Variables: V=debug|release|tsan|cov|fuzz, CC, CFLAGS, LDFLAGS, DESTDIR, PREFIX, GROUP (of tests), ONLY (of benchmarks).
 
 CC      ?= gcc
-CXX     ?= g++
 V       ?= debug
 PREFIX  ?= /usr/local
 B       := build/$(V)
@@ -12,9 +11,12 @@ MAKEFLAGS += --no-builtin-rules
 
 PKGS := jansson yaml-0.1 libpq libevent_core libevent_extra libevent_openssl libevent_pthreads libcurl libgit2 openssl libzstd zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl -pthread
+PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lcctz -lstdc++ -lm -ldl -pthread
 
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null | head -n 1))
+ifeq ($(origin CXX),default)
+CXX := $(if $(IS_CLANG),clang++,g++)
+endif
 
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wformat=2 -Wshadow -Wcast-qual -Wnull-dereference \
 	-Wundef -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith -Wvla \
@@ -43,20 +45,24 @@ LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--as-needed,--g
 CPPFLAGS_ALL := -D_GNU_SOURCE -DTIDEMILL_VERSION='"$(VERSION)"' -I. -Ibuild
 CFLAGS_ALL = -std=gnu11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -fPIE -ffunction-sections -fdata-sections \
 	-ffile-prefix-map=$(CURDIR)=. $(CFLAGS_$(V)) $(patsubst -I%,-isystem %,$(PKG_CFLAGS)) $(CFLAGS)
+WARN_CXX := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wnull-dereference -Wdouble-promotion
+CXXFLAGS_ALL = -std=c++17 $(CPPFLAGS_ALL) $(WARN_CXX) $(HARDEN) -fPIE -ffunction-sections -fdata-sections \
+	-ffile-prefix-map=$(CURDIR)=. $(CFLAGS_$(V)) $(CFLAGS)
 
 # Sources. A file named main.c is a program's entry and is linked into that program only.
 LIB_SRC    := $(filter-out %/main.c,$(wildcard lib/*/*.c api/*.c)) $(GEN)/sql.c
+LIB_CXX    := $(wildcard lib/*/*.cc)
 SERVER_SRC := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c)) $(GEN)/assets.c
 WORKER_SRC := $(filter-out worker/main.c worker/init/%,$(wildcard worker/*.c worker/*/*.c))
 CLI_SRC    := $(filter-out cli/main.c,$(wildcard cli/*.c))
 INIT_SRC   := $(wildcard worker/init/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c) $(GEN)/unit_main.c
 HEADERS    := $(wildcard lib/*/*.h api/*.h server/*.h server/*/*.h worker/*.h worker/*/*.h cli/*.h)
-SOURCES    := $(wildcard lib/*/*.c api/*.c server/*.c server/*/*.c worker/*.c worker/*/*.c cli/*.c)
+SOURCES    := $(wildcard lib/*/*.c lib/*/*.cc api/*.c server/*.c server/*/*.c worker/*.c worker/*/*.c cli/*.c)
 TOOLS      := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h)
 
-obj = $(patsubst %.c,$(B)/%.o,$(1))
+obj = $(patsubst %.cc,$(B)/%.o,$(patsubst %.c,$(B)/%.o,$(1)))
 
 # keep_names,LIST,FILES: what is made of a list of files is made again, too, when one of them has gone or is called otherwise.
 keep_names = $(shell mkdir -p $(GEN); echo '$(2)' | cmp -s - $(GEN)/$(1).names || echo '$(2)' > $(GEN)/$(1).names)
@@ -78,6 +84,10 @@ $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CFLAGS_FILE) -MMD -MP -c -o $@ $<
 
+$(B)/%.o: %.cc
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS_ALL) $(CFLAGS_FILE) -MMD -MP -c -o $@ $<
+
 $(B)/%.o: %.S
 	@mkdir -p $(@D)
 	$(CC) -I. -Ibuild -c -o $@ $<
@@ -85,7 +95,7 @@ $(B)/%.o: %.S
 # The kernels of the statistics are vectorised by the compiler; -ffast-math stays forbidden.
 $(B)/lib/stats/%.o: CFLAGS_FILE := -O3 -ffp-contract=off
 
-$(B)/libtidemill.a: $(call obj,$(LIB_SRC)) $(GEN)/sources.names
+$(B)/libtidemill.a: $(call obj,$(LIB_SRC) $(LIB_CXX)) $(GEN)/sources.names
 	@rm -f $@
 	ar rcs $@ $(filter %.o,$^)
 
@@ -104,6 +114,7 @@ $(B)/runtime_tool: $(call obj,$(wildcard worker/runtime/*.c))
 $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/drift_case: $(call obj,$(wildcard server/core/*.c))
+$(B)/cron_tool: $(call obj,server/core/cron.c)
 $(B)/bench_drift: $(call obj,tests/bench/drift.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/bench_floor_pg: $(call obj,tests/bench/floor_pg.c) $(B)/libtidemill.a
@@ -226,7 +237,7 @@ docscheck: $(B)/tidemill-server $(B)/tidemill-worker
 	bash tools/config.sh $(B) | diff -u docs/config.md -
 	bash tools/files.sh $(B) docs/files.md | diff -u docs/files.md -
 tidy: ## clang-tidy over all sources
-	clang-tidy --quiet $(SOURCES) -- $(CFLAGS_ALL)
+	clang-tidy --quiet $(filter %.c,$(SOURCES)) -- $(CFLAGS_ALL)
 clang: ## Compile everything with clang, warnings as errors
 	$(MAKE) V=release B=build/clang CC=clang CFLAGS=-Werror programs
 

@@ -6,8 +6,8 @@ ARG BASE=debian:bookworm-slim
 FROM ${BASE} AS build
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-	ca-certificates gcc libc6-dev make pkg-config \
-	libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
+	ca-certificates gcc g++ libc6-dev make pkg-config \
+	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -22,7 +22,7 @@ RUN make V=release -j"$(nproc)" programs && make V=release install DESTDIR=/out 
 FROM ${BASE}
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-	ca-certificates libcurl4 libevent-2.1-7 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-openssl-2.1-7 \
+	ca-certificates libcctz2 libcurl4 libevent-2.1-7 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-openssl-2.1-7 \
 	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libssl3 libyaml-0-2 libzstd1 tzdata \
  && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/* \
  && groupadd --system --gid 10001 tidemill \

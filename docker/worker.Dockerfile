@@ -6,8 +6,8 @@ ARG BASE=debian:bookworm-slim
 FROM ${BASE} AS build
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-	ca-certificates gcc libc6-dev make pkg-config \
-	libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
+	ca-certificates gcc g++ libc6-dev make pkg-config \
+	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .

@@ -8,8 +8,9 @@
 # need sudo. Packages are fetched from the sources that apt is configured with; apt-get update runs once, and only then.
 set -euo pipefail
 
-BUILD="gcc libc6-dev make:make pkg-config:pkg-config mawk:awk git:git
-	libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev"
+BUILD="gcc g++:g++ libc6-dev make:make pkg-config:pkg-config mawk:awk git:git
+	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev
+	libzstd-dev tzdata"
 POSTGRES="postgresql-15:/usr/lib/postgresql/15/bin/postgres postgresql-client-15:psql util-linux:runuser"
 SCIENCE="python3-numpy python3-pandas python3-sklearn"
 
@@ -21,7 +22,7 @@ list() {
 	docker) echo "docker.io:dockerd docker-compose:docker-compose debootstrap:debootstrap iptables:iptables iproute2:ip" ;;
 	demo) echo "$BUILD $POSTGRES $SCIENCE curl:curl" ;;
 	bench) echo "$BUILD $POSTGRES $SCIENCE python3-scipy" ;;
-	test) echo "$BUILD $POSTGRES $SCIENCE g++ clang-14:clang-14 clang:clang clang-format-14:clang-format-14
+	test) echo "$BUILD $POSTGRES $SCIENCE clang-14:clang-14 clang:clang clang-format-14:clang-format-14
 		clang-format:clang-format libcmocka-dev libhttp-parser-dev openssl:openssl curl:curl procps:ps
 		python3-pytest python3-scipy python3-venv python3-yaml" ;;
 	*)
