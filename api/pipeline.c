@@ -4,6 +4,9 @@ const char *const input_type_names[] = { "string", "integer", "number", "boolean
 const char *const concurrency_policy_names[] = { "queue", "cancel_running", "refuse", NULL };
 const char *const runtime_names[] = { "docker", "process", "kubernetes", NULL };
 const char *const output_kind_names[] = { "files", "model", "predictions", "observations", NULL };
+const char *const missed_policy_names[] = { "none", "last", "all", NULL };
+const char *const dst_policy_names[] = { "once", "skip", NULL };
+const char *const upstream_state_names[] = { "succeeded", "failed", "ended", NULL };
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
 const char *const gate_test_names[] = { "paired_bootstrap", NULL };
 const char *const gate_metric_names[] = { "mae", "rmse", "accuracy", NULL };
@@ -307,10 +310,39 @@ static const struct field dataset_trigger_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS schedule_trigger
+static const struct field schedule_trigger_fields[] = {
+	{ "cron", FIELD_STR, Q, AT(cron), .min = 1, .max = 255,
+		.doc = "Minute, hour, day of the month, month, day of the week; or @hourly, "
+		       "@daily, @weekly, @monthly, @yearly" },
+	{ "timezone", FIELD_STR, 0, AT(timezone), .min = 1, .max = 63, .fallback = "UTC",
+		.doc = "IANA time zone, as Europe/Berlin" },
+	{ "dst", FIELD_ENUM, 0, AT(dst), .names = dst_policy_names, .fallback = "once",
+		.doc = "A time that the clocks go over: once, when they do; or skip" },
+	{ "missed", FIELD_ENUM, 0, AT(missed), .names = missed_policy_names, .fallback = "last",
+		.doc = "Which of the times that passed while no server ran are started late" },
+	{ "max", FIELD_INT, 0, AT(max), .min = 1, .max = 100, .fallback = "10",
+		.doc = "With missed all: the newest so many" },
+	{ 0 },
+};
+#undef THIS
+#define THIS pipeline_trigger
+static const struct field pipeline_trigger_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name),
+		.doc = "Each run of this pipeline that ends starts a run" },
+	{ "state", FIELD_ENUM, 0, AT(state), .names = upstream_state_names, .fallback = "succeeded",
+		.doc = "How it must have ended; ended: in any way" },
+	{ 0 },
+};
+#undef THIS
 #define THIS trigger_spec
 const struct field trigger_spec_fields[] = {
-	{ "dataset", FIELD_OBJ, Q, AT(dataset), HAS(has_dataset), .sub = dataset_trigger_fields,
-		.doc = "On a new version of a data set" },
+	{ "dataset", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(dataset), HAS(has_dataset),
+		.sub = dataset_trigger_fields, .doc = "On a new version of a data set" },
+	{ "schedule", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(schedule), HAS(has_schedule),
+		.sub = schedule_trigger_fields, .doc = "At times of the clock" },
+	{ "pipeline", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(pipeline), HAS(has_pipeline),
+		.sub = pipeline_trigger_fields, .doc = "At the end of another pipeline's run" },
 	{ 0 },
 };
 #undef THIS
@@ -365,6 +397,25 @@ const struct field file_head_fields[] = {
 };
 #undef THIS
 
+#define THIS pipeline_schedule
+static const struct field pipeline_schedule_fields[] = {
+	{ "cron", FIELD_STR, R, AT(cron), .doc = "As it is in the file" },
+	{ "timezone", FIELD_STR, R, AT(timezone), .doc = "As it is in the file" },
+	{ "next_at", FIELD_TIME, R | FIELD_NULLABLE, AT(next_at),
+		.doc = "When it starts a run next; null: never again" },
+	{ 0 },
+};
+#undef THIS
+#define THIS pipeline_owed
+static const struct field pipeline_owed_fields[] = {
+	{ "trigger", FIELD_STR, R, AT(trigger), .doc = "schedule or pipeline" },
+	{ "key", FIELD_STR, R, AT(key), .doc = "The time, or the run that has ended" },
+	{ "tries", FIELD_INT, R, AT(tries), .doc = "How often it was tried" },
+	{ "try_at", FIELD_TIME, R, AT(try_at), .doc = "When it is tried again" },
+	{ "error", FIELD_STR, R, AT(error), .doc = "Why it could not be started" },
+	{ 0 },
+};
+#undef THIS
 #define THIS pipeline
 #define PIPELINE_ITEM                                                                              \
 	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the pipeline" },                         \
@@ -386,6 +437,10 @@ const struct field pipeline_fields[] = {
 	{ "spec", FIELD_RAW, R, AT(spec), .max = 1 << 20, .doc = "The pipeline as it was read" },
 	{ "source", FIELD_STR, R | FIELD_TEXT, AT(source), .max = 1 << 20,
 		.doc = "The text as it was written" },
+	{ "schedules", FIELD_LIST, R, AT(schedules), ITEMS(pipeline_schedule),
+		.doc = "How its schedules stand" },
+	{ "owed", FIELD_LIST, R, AT(owed), ITEMS(pipeline_owed),
+		.doc = "Runs that triggers have not been able to start so far" },
 	{ 0 },
 };
 #undef THIS

@@ -196,9 +196,29 @@ struct model_spec {
 struct dataset_trigger {
 	struct str name;
 };
+/* The numbers of enum schedule_missed in server/core/schedule.h. */
+enum missed_policy { MISSED_NONE, MISSED_LAST, MISSED_ALL };
+extern const char *const missed_policy_names[];
+enum dst_policy { DST_ONCE, DST_SKIP };
+extern const char *const dst_policy_names[];
+
+struct schedule_trigger {
+	struct str cron, timezone;
+	int dst, missed;
+	int64_t max;
+};
+enum upstream_state { UPSTREAM_SUCCEEDED, UPSTREAM_FAILED, UPSTREAM_ENDED };
+extern const char *const upstream_state_names[];
+struct pipeline_trigger {
+	struct str name;
+	int state;
+};
+/* One of them. */
 struct trigger_spec {
 	struct dataset_trigger dataset;
-	bool has_dataset;
+	struct schedule_trigger schedule;
+	struct pipeline_trigger pipeline;
+	bool has_dataset, has_schedule, has_pipeline;
 };
 
 struct concurrency {
@@ -239,6 +259,17 @@ struct file_head {
 };
 extern const struct field file_head_fields[];
 
+/* How a schedule stands. */
+struct pipeline_schedule {
+	struct str cron, timezone;
+	int64_t next_at; /* 0: never again */
+};
+/* A run that a trigger has not been able to start so far. */
+struct pipeline_owed {
+	struct str trigger, key, error;
+	int64_t tries, try_at;
+};
+
 /* As the API shows it. */
 struct pipeline {
 	struct str id, name, repository, ref, path, commit;
@@ -246,6 +277,8 @@ struct pipeline {
 	struct str source;
 	bool paused;
 	int64_t created_at, version;
+	struct list schedules; /* struct pipeline_schedule */
+	struct list owed; /* struct pipeline_owed */
 };
 extern const struct field pipeline_fields[];
 extern const struct field pipeline_item_fields[]; /* the same in a list: without spec and source */

@@ -117,6 +117,12 @@ const struct route routes[] = {
 	{ "pipelines.put", "PUT", P "/pipelines/{pipeline}", PERM_OPERATE, .ok = 200,
 		.in_max = 2 << 20, IN(pipeline_put), OUT(pipeline),
 		.doc = "Register a pipeline or change it; what is absent stays" },
+	{ "pipelines.pause", "POST", P "/pipelines/{pipeline}/pause", PERM_OPERATE, .ok = 200,
+		OUT(pipeline),
+		.doc = "Let its triggers do nothing; what they would have started "
+		       "meanwhile is passed over" },
+	{ "pipelines.resume", "POST", P "/pipelines/{pipeline}/resume", PERM_OPERATE, .ok = 200,
+		OUT(pipeline), .doc = "Let its triggers start runs again" },
 	{ "pipelines.delete", "DELETE", P "/pipelines/{pipeline}", PERM_OPERATE, .ok = 204, EMPTY,
 		.doc = "Remove a pipeline; its runs stay" },
 	{ "runs.list", "GET", P "/runs", PERM_READ, .ok = 200, QUERY(run_query), LIST_OF(run),

@@ -146,6 +146,10 @@ const struct command commands[] = {
 	{ "pipeline show", "NAME",
 		FLAGS({ "source", FLAG_BOOL, .doc = "Only the file, as it was written" }),
 		cmd_pipeline_show, "pipelines.get", &view_pipeline, "A pipeline" },
+	{ "pipeline pause", "NAME", NULL, generic_post, "pipelines.pause", &view_pipeline,
+		"Let its triggers do nothing" },
+	{ "pipeline resume", "NAME", NULL, generic_post, "pipelines.resume", &view_pipeline,
+		"Let its triggers start runs again" },
 	{ "pipeline delete", "NAME", DELETES, generic_delete, "pipelines.delete", NULL,
 		"Remove a pipeline; its runs stay" },
 

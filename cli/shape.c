@@ -142,8 +142,47 @@ void shape_model_refs(const struct jsn *v, struct buf *out)
 void shape_triggers(const struct jsn *v, struct buf *out)
 {
 	for (size_t i = 0; i < jsn_count(v); i++) {
-		buf_adds(out, "each new version of data set ");
-		cell_add_text(jsn_get_str(jsn_find(jsn_at(v, i), "/dataset/name")), out);
+		const struct jsn *t = jsn_at(v, i), *clock = jsn_get(t, "schedule");
+		const struct jsn *after = jsn_get(t, "pipeline");
+		if (clock != NULL) {
+			cell_add_text(text_of(clock, "cron"), out);
+			add_member(clock, "timezone", " in ", out);
+		} else if (after != NULL) {
+			buf_adds(out, "each run of pipeline ");
+			cell_add_text(text_of(after, "name"), out);
+			add_member(after, "state", " that has ", out);
+		} else {
+			buf_adds(out, "each new version of data set ");
+			cell_add_text(jsn_get_str(jsn_find(t, "/dataset/name")), out);
+		}
+		buf_addc(out, '\n');
+	}
+}
+
+void shape_schedules(const struct jsn *v, struct buf *out)
+{
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		const struct jsn *s = jsn_at(v, i);
+		cell_add_text(text_of(s, "cron"), out);
+		buf_addc(out, '\t');
+		if (jsn_get_str(jsn_get(s, "next_at")).n != 0)
+			cell_add(CELL_FIELD, COLUMN_TIME, jsn_get(s, "next_at"), out);
+		else
+			buf_adds(out, "never again");
+		buf_addc(out, '\n');
+	}
+}
+
+void shape_owed(const struct jsn *v, struct buf *out)
+{
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		const struct jsn *o = jsn_at(v, i);
+		cell_add_text(text_of(o, "key"), out);
+		buf_addc(out, '\t');
+		if (text_of(o, "error").n != 0)
+			cell_add_text(text_of(o, "error"), out);
+		else
+			buf_adds(out, "about to start");
 		buf_addc(out, '\n');
 	}
 }

@@ -61,6 +61,7 @@ VIEW(pipeline, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
 	{ "DATA", "/spec/datasets", SHAPED(dataset_refs) },
 	{ "MODELS", "/spec/models", SHAPED(model_refs) },
 	{ "TRIGGERS", "/spec/triggers", SHAPED(triggers) },
+	{ "NEXT", "/schedules", SHAPED(schedules) }, { "OWED", "/owed", SHAPED(owed) },
 	{ "CONCURRENCY", "/spec/concurrency", COLUMN_PAIRS, DETAILS },
 	{ "STEPS", "/spec/steps", SHAPED(steps) }, { "REGISTERS", "/spec/model", SHAPED(model) });
 

@@ -35,6 +35,7 @@
 #include "server/sched/progress.h"
 #include "server/sched/retention.h"
 #include "server/sched/sched.h"
+#include "server/sched/schedules.h"
 #include "server/sched/triggers.h"
 #include "server/sched/why.h"
 #include "server/sched/windows.h"
@@ -308,6 +309,7 @@ static int server_open(struct server *s, struct err *e)
 	app->sched = sched_new(app);
 	s->retention = retention_daily_new(app);
 	app->triggers = triggers_new(app);
+	app->schedules = schedules_new(app);
 	return open_listener(s, e);
 }
 
@@ -338,6 +340,7 @@ static void server_close(struct server *s)
 	streams_stop(app->streams);
 	access_stop(app->access);
 	triggers_free(app->triggers);
+	schedules_free(app->schedules);
 	sched_free(app->sched);
 	app->sched = NULL;
 	why_free(app->why);

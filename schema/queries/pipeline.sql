@@ -25,13 +25,31 @@ SELECT id, $3::int, $4, $5, $6 FROM pipeline WHERE project_id = $1 AND name = $2
 
 -- name: pipeline_get :one
 -- params: project_id text, name text
-SELECT id, name, repository, ref, path, commit, spec, source, paused, created_at, version FROM pipeline
-WHERE project_id = $1 AND name = $2;
+SELECT p.id, p.name, p.repository, p.ref, p.path, p.commit, p.spec, p.source, p.paused, p.created_at, p.version,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('cron', s.cron, 'timezone', s.timezone,
+			'next_at', CASE WHEN isfinite(s.next_at) THEN s.next_at END) ORDER BY s.next_at, s.cron, s.timezone)
+		FROM pipeline_schedule s WHERE s.pipeline_id = p.id), '[]') AS schedules,
+	coalesce((SELECT jsonb_agg(jsonb_build_object('trigger', d.trigger, 'key', d.key, 'tries', d.tries, 'try_at', d.try_at,
+			'error', d.error) ORDER BY d.due_at)
+		FROM (SELECT * FROM trigger_due WHERE pipeline_id = p.id AND over_at IS NULL ORDER BY due_at LIMIT 100) d), '[]') AS owed
+FROM pipeline p WHERE p.project_id = $1 AND p.name = $2;
 
 -- name: pipeline_list :many
 -- params: project_id text, after text, count bigint
 SELECT id, name, repository, ref, path, commit, paused, created_at, version, name AS page_key FROM pipeline
 WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3;
+
+-- Runs that triggers owe are passed over with the rest.
+-- name: pipeline_pause :exec
+-- params: project_id text, name text, paused bool, actor text
+WITH moved AS (
+	UPDATE pipeline SET paused = $3, version = version + 1 WHERE project_id = $1 AND name = $2 AND paused <> $3 RETURNING id
+), over AS (
+	UPDATE trigger_due d SET over_at = now(), error = 'the pipeline was paused' FROM moved m
+	WHERE $3 AND d.pipeline_id = m.id AND d.over_at IS NULL
+)
+INSERT INTO event (project_id, type, subject, actor)
+SELECT $1, CASE WHEN $3 THEN 'pipeline.paused' ELSE 'pipeline.resumed' END, id, $4 FROM moved;
 
 -- name: pipeline_delete :one
 -- params: project_id text, name text, actor text

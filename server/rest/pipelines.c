@@ -2,7 +2,9 @@
 #include "server/rest/handlers.h"
 #include "server/sched/source.h"
 #include "server/sched/spec.h"
+#include "server/sched/trigger_rules.h"
 #include "server/store/pipeline_store.h"
+#include "server/store/schedule_store.h"
 
 enum { SPEC_MAX = 4 << 20 };
 
@@ -37,6 +39,8 @@ static void put_on_done(struct call *c, const struct db_rows *rows)
 struct put_plan {
 	struct str repository, ref, path;
 	struct str text; /* as it is stored now */
+	struct str commit, source; /* what was read */
+	struct pipeline_file *file;
 };
 
 /* The members of the request that led to the file, the nearest first; "" when it gave none. */
@@ -71,13 +75,103 @@ static void put_refuse(struct call *c, struct str commit, const struct err *why)
 	call_fail(c, &e);
 }
 
-static void put_text(struct call *c, struct str commit, struct str text)
+/* The first instant of each schedule among the triggers. */
+static const int64_t *first_instants(struct call *c, const struct list *triggers, int64_t now)
+{
+	int64_t *nexts = arena_array_of(c->arena, int64_t, triggers->n + 1);
+
+	for (size_t i = 0; i < triggers->n; i++) {
+		const struct trigger_spec *t = list_at(triggers, struct trigger_spec, i);
+		struct schedule s;
+		struct err e;
+		nexts[i] = INT64_MAX;
+		if (t->has_schedule && trigger_schedule(&t->schedule, &s, &e) == 0)
+			nexts[i] = cron_next(&s.rule, now);
+	}
+	return nexts;
+}
+
+static void put_write(struct call *c)
 {
 	const struct put_plan *p = c->state;
+	const struct list *triggers = &p->file->spec.triggers;
+	int64_t now = clock_now(c->app->clock);
+	struct db_unit *u = call_unit(c);
+	struct buf b;
+
+	buf_init(&b, SPEC_MAX);
+	field_encode(pipeline_spec_fields, &p->file->spec, &b);
+	pipeline_store_put(u, &(struct pipeline_row){ .id = call_id(c, "pl"),
+				      .project_id = c->project_id,
+				      .name = call_param(c, "pipeline"),
+				      .repository = p->repository,
+				      .ref = p->ref,
+				      .path = p->path,
+				      .commit = p->commit,
+				      .spec = buf_str(&b),
+				      .source = p->source,
+				      .actor = call_actor(c),
+				      .triggers = triggers });
+	buf_done(&b);
+	schedule_store_put(u, c->project_id, call_param(c, "pipeline"), triggers,
+		first_instants(c, triggers, now), now);
+	call_send(c, u, DB_WRITE, put_on_done);
+}
+
+static void put_on_circle(struct call *c, const struct db_rows *rows)
+{
+	const struct put_plan *p = c->state;
+	const struct list *triggers = &p->file->spec.triggers;
+	char at[64];
+	struct err e;
+
+	if (rows[0].n == 0) {
+		put_write(c);
+		return;
+	}
+	for (size_t i = 0; i < triggers->n; i++) {
+		const struct trigger_spec *t = list_at(triggers, struct trigger_spec, i);
+		if (!t->has_pipeline || !str_eq(t->pipeline.name, db_str(&rows[0], 0, 0)))
+			continue;
+		(void)str_print(at, sizeof at, "/spec/triggers/%zu/pipeline/name", i);
+		(void)err_field(&e, at,
+			"runs of %.*s start at the end of this pipeline's, and would start each "
+			"other for ever",
+			STR_ARG(t->pipeline.name));
+		put_refuse(c, p->commit, &e);
+		return;
+	}
+}
+
+/* Pipelines that start each other are refused. */
+static void put_check_upstream(struct call *c)
+{
+	const struct put_plan *p = c->state;
+	const struct list *triggers = &p->file->spec.triggers;
+	struct str *upstream = arena_array_of(c->arena, struct str, triggers->n + 1);
+	struct db_unit *u;
+	size_t n = 0;
+
+	for (size_t i = 0; i < triggers->n; i++) {
+		const struct trigger_spec *t = list_at(triggers, struct trigger_spec, i);
+		if (t->has_pipeline)
+			upstream[n++] = t->pipeline.name;
+	}
+	if (n == 0) {
+		put_write(c);
+		return;
+	}
+	u = call_unit(c);
+	schedule_store_circle(u, c->project_id, call_param(c, "pipeline"), upstream, n);
+	call_send(c, u, DB_READ, put_on_circle);
+}
+
+static void put_text(struct call *c, struct str commit, struct str text)
+{
+	struct put_plan *p = c->state;
 	struct pipeline_file *file = arena_new_of(c->arena, struct pipeline_file);
 	struct str name = call_param(c, "pipeline");
 	struct err e;
-	struct buf b;
 
 	if (spec_read(text, c->arena, file, &e) < 0) {
 		put_refuse(c, commit, &e);
@@ -90,22 +184,10 @@ static void put_text(struct call *c, struct str commit, struct str text)
 		put_refuse(c, commit, &e);
 		return;
 	}
-	buf_init(&b, SPEC_MAX);
-	field_encode(pipeline_spec_fields, &file->spec, &b);
-	struct db_unit *u = call_unit(c);
-	pipeline_store_put(u, &(struct pipeline_row){ .id = call_id(c, "pl"),
-				      .project_id = c->project_id,
-				      .name = name,
-				      .repository = p->repository,
-				      .ref = p->ref,
-				      .path = p->path,
-				      .commit = commit,
-				      .spec = buf_str(&b),
-				      .source = text,
-				      .actor = call_actor(c),
-				      .triggers = &file->spec.triggers });
-	buf_done(&b);
-	call_send(c, u, DB_WRITE, put_on_done);
+	p->commit = commit;
+	p->source = text;
+	p->file = file;
+	put_check_upstream(c);
 }
 
 /* A text that came with the request must be the repository's own: runs would never see another. */
@@ -188,6 +270,24 @@ static void pipeline_put(struct call *c)
 	}
 }
 
+static void set_paused(struct call *c, bool paused)
+{
+	struct db_unit *u = call_unit(c);
+
+	pipeline_store_pause(u, c->project_id, call_param(c, "pipeline"), paused, call_actor(c));
+	call_send(c, u, DB_WRITE, put_on_done);
+}
+
+static void pipeline_pause(struct call *c)
+{
+	set_paused(c, true);
+}
+
+static void pipeline_resume(struct call *c)
+{
+	set_paused(c, false);
+}
+
 static void delete_on_row(struct call *c, const struct db_rows *rows)
 {
 	if (rows[0].n == 0)
@@ -208,6 +308,8 @@ const struct binding pipeline_bindings[] = {
 	{ "pipelines.get", pipeline_get },
 	{ "pipelines.list", pipeline_list },
 	{ "pipelines.put", pipeline_put },
+	{ "pipelines.pause", pipeline_pause },
+	{ "pipelines.resume", pipeline_resume },
 	{ "pipelines.delete", pipeline_delete },
 	{ 0 },
 };

@@ -8,6 +8,7 @@
 #include "server/core/names.h"
 #include "server/core/render.h"
 #include "server/core/spec_check.h"
+#include "server/sched/trigger_rules.h"
 
 enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
 
@@ -276,7 +277,8 @@ int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struc
 	if (!str_is(ret->api_version, "tidemill/v1"))
 		return err_field(e, "/apiVersion", "must be tidemill/v1");
 	merge_defaults(&ret->spec, a);
-	if (check_all(&ret->spec, a, e) < 0 || spec_input_rules(&ret->spec, a, &rules, e) < 0) {
+	if (check_all(&ret->spec, a, e) < 0 || spec_input_rules(&ret->spec, a, &rules, e) < 0 ||
+		trigger_rules_check(&ret->spec.triggers, ret->metadata.name, e) < 0) {
 		err_field_prefix(e, "spec");
 		return -1;
 	}

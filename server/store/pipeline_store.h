@@ -12,6 +12,9 @@ struct pipeline_row {
 void pipeline_store_put(struct db_unit *u, const struct pipeline_row *p);
 void pipeline_store_get(struct db_unit *u, struct str project_id, struct str name);
 void pipeline_store_list(struct db_unit *u, struct str project_id, struct str after, int64_t count);
+/* Leaves one that is so already, or is not there, alone. */
+void pipeline_store_pause(
+	struct db_unit *u, struct str project_id, struct str name, bool paused, struct str actor);
 void pipeline_store_delete(
 	struct db_unit *u, struct str project_id, struct str name, struct str actor);
 /* Rows: name. */

@@ -1,4 +1,5 @@
 #include "lib/base/clock.h"
+#include "lib/base/num.h"
 #include "server/core/schedule.h"
 #include "tests/unit/unit.h"
 
@@ -236,6 +237,14 @@ static unsigned draw(unsigned *seed, unsigned below)
 	return (*seed >> 8) % below;
 }
 
+static unsigned seed_of(const char *text)
+{
+	uint64_t seed;
+
+	assert_true(num_parse_u64(str_c(text), 0, UINT32_MAX, &seed));
+	return (unsigned)seed;
+}
+
 /* A server that looks when it likes, is away for hours and whose clock is set back and forth by an
  * hour: with `all`, each instant of ten years is owed exactly once and in order. */
 static void walk_ten_years(const char *cron, const char *zone, unsigned seed)
@@ -275,8 +284,7 @@ void test_schedule__decides_each_instant_once_in_ten_years(void **state)
 		"Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Asia/Gaza",
 		"America/Sao_Paulo", "Antarctica/Troll", "Asia/Kathmandu" };
 	const char *given = getenv("SEED");
-	unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 10)
-				      : (unsigned)(clock_now(&clock_real) / 1000);
+	unsigned seed = given != NULL ? seed_of(given) : (unsigned)(clock_now(&clock_real) / 1000);
 
 	(void)state;
 	print_message("SEED=%u\n", seed);
