@@ -243,8 +243,10 @@ static void settle_all(void *arg)
 	for (size_t i = 0; i < round->n; i++) {
 		struct reached *r = &round->all[i];
 		schedule_settle(&r->schedule, r->settled, r->now, &r->due);
-		if (r->paused)
-			r->due.n = 0, r->due.missed = 0;
+		if (r->paused) {
+			r->due.n = 0;
+			r->due.missed = 0;
+		}
 	}
 }
 
