@@ -1,9 +1,9 @@
 /* apply, pipeline register: make or change what a file describes, and say what changed. */
+#include "cli/document.h"
 #include "cli/generic.h"
 #include "cli/nouns.h"
 #include "cli/send.h"
 #include "cli/view.h"
-#include "lib/json/yaml.h"
 
 #include <stdio.h>
 
@@ -170,10 +170,11 @@ static void say_source(const struct cli *c, struct str file, struct str text, co
 struct source {
 	struct str repository, path, file, text;
 	bool detach;
+	bool sent; /* whether the text went to the server */
 };
 
 /* The body of a put. Without --repository and --detach, a pipeline keeps the source it has. */
-static int write_put(struct send *s, const struct cli *c, const struct source *from,
+static int write_put(struct send *s, const struct cli *c, struct source *from,
 	const struct jsn *was, struct err *e)
 {
 	bool keeps = jsn_get_str(jsn_get(was, "repository")).n != 0 && !from->detach;
@@ -191,10 +192,11 @@ static int write_put(struct send *s, const struct cli *c, const struct source *f
 		jsn_null(&s->w);
 	}
 	send_str(s, "source", from->text);
+	from->sent = true;
 	return 0;
 }
 
-static int put_pipeline(struct cli *c, struct str name, const struct source *from, struct err *e)
+static int put_pipeline(struct cli *c, struct str name, struct source *from, struct err *e)
 {
 	struct api_call q = { .route = "pipelines.put", .params = { name } };
 	struct api_reply was, is;
@@ -227,37 +229,52 @@ static struct str base_name(struct str path)
 	return str_slice(path, n, path.n);
 }
 
-static int apply_pipeline(
-	struct cli *c, struct str file, struct str name, struct str text, struct err *e)
+/* What the flags say of every pipeline among the files. */
+static int check_flags(const struct cli *c, struct err *e)
+{
+	if (cli_has(c, "repository") && cli_has(c, "detach"))
+		return cli_usage(e, "give --repository or --detach, not both");
+	return 0;
+}
+
+/* Names the file for what the server said of it. Returns -1. */
+static int fail(const struct cli *c, const struct document *d, bool sent, struct err *e)
+{
+	if (c->status < 400 || err_retryable(e->code) || e->code == ERR_UNAUTHENTICATED)
+		return -1;
+	return sent ? document_fail(d, e) : document_name(d, e);
+}
+
+static int apply_pipeline(struct cli *c, const struct document *d, struct str name, struct err *e)
 {
 	struct source from = { .repository = cli_text(c, "repository"),
 		.path = cli_text(c, "path"),
-		.file = file,
-		.text = text,
+		.file = d->file,
+		.text = d->text,
 		.detach = cli_has(c, "detach") };
 
-	if (from.repository.p != NULL && from.detach)
-		return cli_usage(e, "give --repository or --detach, not both");
-	if (from.repository.p != NULL && from.path.p == NULL && str_is(file, "-"))
+	if (from.repository.p != NULL && from.path.p == NULL && str_is(d->file, "stdin"))
 		return cli_usage(
 			e, "with a file from stdin give --path, where it is in the repository");
 	if (from.repository.p != NULL && from.path.p == NULL)
-		from.path = base_name(file);
-	return put_pipeline(c, name, &from, e);
+		from.path = base_name(d->file);
+	return put_pipeline(c, name, &from, e) < 0 ? fail(c, d, from.sent, e) : 0;
 }
 
-static int apply_monitor(struct cli *c, struct str name, struct str text, struct err *e)
+static int apply_monitor(struct cli *c, const struct document *d, struct str name, struct err *e)
 {
 	struct api_call q = { .route = "monitors.put",
 		.params = { name },
-		.body = text,
+		.body = d->text,
 		.content_type = "application/yaml" };
 	struct api_reply was, is;
 
 	if (get(c, "monitors.get", name, &was, e) < 0)
-		return -1;
+		return fail(c, d, true, e);
 	int rc = put(c, "monitor", was.root, &q, &is, e);
-	if (rc == 0) {
+	if (rc < 0) {
+		(void)fail(c, d, true, e);
+	} else {
 		rc = show(c, &view_monitor, &is, e);
 		api_done(&is);
 	}
@@ -265,48 +282,57 @@ static int apply_monitor(struct cli *c, struct str name, struct str text, struct
 	return rc;
 }
 
-static int apply_text(struct cli *c, struct str file, struct str text, struct err *e)
+static struct str kind_of(const struct document *d)
 {
-	struct jsn_doc *doc;
-	int rc;
+	return jsn_get_str(jsn_get(jsn_root(d->tree), "kind"));
+}
 
-	if (yaml_parse(text, &doc, e) < 0) {
-		char why[sizeof e->msg];
-		(void)str_print(why, sizeof why, "%s", e->msg);
-		return err_set(e, ERR_INVALID, "%.*s: %s", STR_ARG(file), why);
-	}
-	struct str kind = jsn_get_str(jsn_get(jsn_root(doc), "kind"));
-	struct str name = jsn_get_str(jsn_find(jsn_root(doc), "/metadata/name"));
-	if (name.n == 0)
-		rc = cli_usage(e, "%.*s: /metadata/name is missing", STR_ARG(file));
-	else if (str_is(kind, "Pipeline"))
-		rc = apply_pipeline(c, file, name, text, e);
-	else if (str_is(kind, "Monitor"))
-		rc = apply_monitor(c, name, text, e);
-	else
-		rc = cli_usage(e, "%.*s: /kind must be Pipeline or Monitor, not '%.*s'",
-			STR_ARG(file), STR_ARG(kind));
-	jsn_doc_free(doc);
-	return rc;
+static struct str name_of(const struct document *d)
+{
+	return jsn_get_str(jsn_find(jsn_root(d->tree), "/metadata/name"));
+}
+
+/* What must be right before the first of the documents is sent. */
+static int check_document(struct document *d, struct err *e)
+{
+	int rc = 0;
+
+	if (document_parse(d, e) < 0)
+		return -1;
+	if (!str_is(kind_of(d), "Pipeline") && !str_is(kind_of(d), "Monitor"))
+		rc = err_field(
+			e, "/kind", "must be Pipeline or Monitor, not '%.*s'", STR_ARG(kind_of(d)));
+	else if (name_of(d).n == 0)
+		rc = err_field(e, "/metadata/name", "is missing");
+	return rc < 0 ? document_fail(d, e) : 0;
+}
+
+static int apply_document(struct cli *c, const struct document *d, struct err *e)
+{
+	return str_is(kind_of(d), "Pipeline") ? apply_pipeline(c, d, name_of(d), e)
+					      : apply_monitor(c, d, name_of(d), e);
 }
 
 int cmd_apply(struct cli *c, struct err *e)
 {
+	struct list l = { arena_array_of(c->arena, struct document, DOCUMENTS_MAX), 0 };
 	struct str file;
-	struct buf text;
 	size_t at = 0;
+	int rc = 0;
 
 	if (!cli_has(c, "file"))
 		return cli_usage(e, "which file? Give --file");
-	while (cli_next(c, "file", &at, &file)) {
-		if (cli_read(file.p, &text, e) < 0)
-			return -1;
-		int rc = apply_text(c, file, buf_str(&text), e);
-		buf_done(&text);
-		if (rc < 0)
-			return -1;
-	}
-	return EXIT_DONE;
+	if (check_flags(c, e) < 0)
+		return -1;
+	while (rc == 0 && cli_next(c, "file", &at, &file))
+		rc = document_read(c, file, &l, e);
+	for (size_t i = 0; i < l.n && rc == 0; i++)
+		rc = check_document(list_at(&l, struct document, i), e);
+	for (size_t i = 0; i < l.n && rc == 0; i++)
+		rc = apply_document(c, list_at(&l, struct document, i), e);
+	for (size_t i = 0; i < l.n; i++)
+		jsn_doc_free(list_at(&l, struct document, i)->tree);
+	return rc < 0 ? -1 : EXIT_DONE;
 }
 
 int cmd_pipeline_register(struct cli *c, struct err *e)

@@ -1,4 +1,5 @@
 /* run submit, run wait: what was asked for, and how it ended. */
+#include "cli/document.h"
 #include "cli/generic.h"
 #include "cli/logs.h"
 #include "cli/nouns.h"
@@ -6,7 +7,6 @@
 #include "cli/view.h"
 #include "cli/waits.h"
 #include "lib/base/clock.h"
-#include "lib/json/yaml.h"
 
 #include <stdio.h>
 
@@ -242,24 +242,27 @@ static int send_run(
 	return rc;
 }
 
-/* From the text of a file. */
+/* From the text of a file, which holds one pipeline. */
 static int submit_file(struct cli *c, struct str path, struct str *ret_run, struct err *e)
 {
-	struct jsn_doc *doc;
+	struct list l = { arena_array_of(c->arena, struct document, DOCUMENTS_MAX), 0 };
+	struct document *d = list_at(&l, struct document, 0);
 	struct send s;
-	struct buf text;
 
-	if (cli_read(path.p, &text, e) < 0)
+	if (document_read(c, path, &l, e) < 0)
 		return -1;
-	int rc = yaml_parse(buf_str(&text), &doc, e);
-	if (rc == 0) {
-		send_init(&s);
-		send_str(&s, "source", buf_str(&text));
-		rc = send_run(c, &s, jsn_get(jsn_root(doc), "spec"), ret_run, e);
-		send_done(&s);
-		jsn_doc_free(doc);
-	}
-	buf_done(&text);
+	if (l.n > 1)
+		return cli_usage(
+			e, "%.160s holds %zu documents; a run is of one pipeline", d->file.p, l.n);
+	if (document_parse(d, e) < 0)
+		return -1;
+	send_init(&s);
+	send_str(&s, "source", d->text);
+	int rc = send_run(c, &s, jsn_get(jsn_root(d->tree), "spec"), ret_run, e);
+	send_done(&s);
+	if (rc < 0 && c->status >= 400 && !err_retryable(e->code) && e->code != ERR_UNAUTHENTICATED)
+		(void)document_fail(d, e);
+	jsn_doc_free(d->tree);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
  */
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
+#include "lib/json/yaml.h"
 #include "server/rest/handlers.h"
 #include "server/sched/monitor_rules.h"
 #include "server/sched/spec.h"
@@ -71,6 +72,14 @@ static int check_file(struct call *c, const struct monitor_file *f, struct err *
 	return check_inputs(c, &f->spec, e);
 }
 
+/* A file that came as text is told where in it. */
+static void fail_in_file(struct call *c, struct err *e)
+{
+	if (str_find(http_header(c->req, "Content-Type"), STR("yaml")) >= 0)
+		yaml_locate(c->req->body, e);
+	call_fail(c, e);
+}
+
 static bool window_is(struct str stored_json, const struct window_spec *w)
 {
 	struct jsn_doc *doc;
@@ -134,7 +143,7 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 	struct err e;
 
 	if (check_against(&f->spec, r, &e) < 0) {
-		call_fail(c, &e);
+		fail_in_file(c, &e);
 		return;
 	}
 	m->model_id = db_str(r, 0, db_col(r, "model_id"));
@@ -165,7 +174,7 @@ static void monitor_put(struct call *c)
 	struct buf b;
 
 	if (check_file(c, f, &e) < 0) {
-		call_fail(c, &e);
+		fail_in_file(c, &e);
 		return;
 	}
 	buf_init(&b, SPEC_MAX);

@@ -59,17 +59,19 @@ static void put_refuse(struct call *c, struct str commit, const struct err *why)
 {
 	const struct pipeline_put *in = c->in;
 	const struct put_plan *p = c->state;
+	bool named = why->field[0] != '\0' && str_find(str_c(why->msg), str_c(why->field)) < 0;
+	const char *field = named ? why->field : "", *after = named ? ": " : "";
 	struct err e = *why;
 
 	if (in->source.n != 0) {
 		err_field_prefix(&e, "source");
 	} else if (commit.n != 0) {
 		(void)err_field(&e, blame(in), "%.100s at commit %.12s: %s%s%s", p->path.p,
-			commit.p, why->field, why->field[0] != '\0' ? ": " : "", why->msg);
+			commit.p, field, after, why->msg);
 		e.code = why->code;
 	} else {
-		(void)err_field(&e, blame(in), "the file as it is stored: %s%s%s", why->field,
-			why->field[0] != '\0' ? ": " : "", why->msg);
+		(void)err_field(&e, blame(in), "the file as it is stored: %s%s%s", field, after,
+			why->msg);
 		e.code = why->code;
 	}
 	call_fail(c, &e);

@@ -12,6 +12,7 @@
 #include "lib/db/row.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
+#include "lib/json/yaml.h"
 #include "lib/loop/defer.h"
 #include "server/sched/launch_inside.h"
 #include "server/sched/source.h"
@@ -35,8 +36,19 @@ static void launch_on_failed(void *arg)
 }
 
 /* The error is in f->err; told in a later turn, since a launch may fail at once. */
+/* Of what is in the file the place in its text is told, if it has not been. */
+static void locate(struct flow *f)
+{
+	struct str field = str_c(f->err.field);
+	bool in_file = str_starts(field, STR("/spec")) || str_starts(field, STR("/metadata"));
+
+	if (in_file && !str_starts(str_c(f->err.msg), STR("line ")))
+		yaml_locate(f->source, &f->err);
+}
+
 static void launch_fail(struct flow *f)
 {
+	locate(f);
 	loop_defer(f->app->loop, launch_on_failed, f);
 }
 
@@ -117,6 +129,15 @@ static int check_name(struct flow *f)
 	return 0;
 }
 
+static int fail_ref(struct flow *f, const char *list, struct str key, const char *what)
+{
+	(void)err_field(&f->err, "", "%s", what);
+	err_field_prefix(&f->err, arena_dup(f->arena, key));
+	err_field_prefix(&f->err, list);
+	err_field_prefix(&f->err, "spec");
+	return -1;
+}
+
 static int64_t version_wanted(struct str version_json)
 {
 	int64_t number = 0;
@@ -135,8 +156,8 @@ static int ask_refs(struct flow *f, struct db_unit *u)
 		const struct dataset_ref *d = list_at(&spec->datasets, struct dataset_ref, i);
 		int64_t number = version_wanted(d->version);
 		if (number < 0)
-			return err_field(&f->err, "/spec/datasets",
-				"%.*s: version must be latest or a number", STR_ARG(d->key));
+			return fail_ref(
+				f, "datasets", d->key, "version must be latest or a number");
 		run_store_dataset(u, f->in->project_id, d->name, number);
 	}
 	for (size_t i = 0; i < spec->models.n; i++) {
@@ -184,9 +205,11 @@ static int pin_datasets(struct flow *f, const struct db_rows *rows)
 	for (size_t i = 0; i < refs->n; i++) {
 		const struct dataset_ref *d = list_at(refs, struct dataset_ref, i);
 		if (rows[i].n == 0)
-			return err_field(&f->err, "/spec/datasets",
-				"%.*s: there is no such version of the data set %.*s",
-				STR_ARG(d->key), STR_ARG(d->name));
+			return fail_ref(f, "datasets", d->key,
+				arena_printf(f->arena,
+					"there is no such version of the data set %.*s",
+					STR_ARG(d->name))
+					.p);
 		f->dataset_names[i] = d->key;
 		f->dataset_ids[i] = arena_str(f->arena, db_str(&rows[i], 0, 0));
 		f->dataset_numbers[i] = db_int(&rows[i], 0, 1);
@@ -211,9 +234,11 @@ static int pin_models(struct flow *f, const struct db_rows *rows)
 			jsn_key_str(&w, m->key);
 			jsn_str(&w, db_str(&rows[i], 0, 0));
 		} else if (!m->optional) {
-			rc = err_field(&f->err, "/spec/models",
-				"%.*s: the model %.*s has no version with the alias %.*s",
-				STR_ARG(m->key), STR_ARG(m->name), STR_ARG(m->alias));
+			rc = fail_ref(f, "models", m->key,
+				arena_printf(f->arena,
+					"the model %.*s has no version with the alias %.*s",
+					STR_ARG(m->name), STR_ARG(m->alias))
+					.p);
 		}
 	}
 	jsn_obj_end(&w);

@@ -274,12 +274,16 @@ int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struc
 
 	if (yaml_decode(pipeline_file_fields, text, a, ret, e) < 0)
 		return -1;
-	if (!str_is(ret->api_version, "tidemill/v1"))
-		return err_field(e, "/apiVersion", "must be tidemill/v1");
+	if (!str_is(ret->api_version, "tidemill/v1")) {
+		(void)err_field(e, "/apiVersion", "must be tidemill/v1");
+		yaml_locate(text, e);
+		return -1;
+	}
 	merge_defaults(&ret->spec, a);
 	if (check_all(&ret->spec, a, e) < 0 || spec_input_rules(&ret->spec, a, &rules, e) < 0 ||
 		trigger_rules_check(&ret->spec.triggers, ret->metadata.name, e) < 0) {
 		err_field_prefix(e, "spec");
+		yaml_locate(text, e);
 		return -1;
 	}
 	return 0;

@@ -476,6 +476,56 @@ def test_apply_says_what_changed(real, tmp_path):
     assert str(path) in real.run("apply", "-f", path, expect=2).stderr
 
 
+HEAD = "apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {name: %s}\nspec:\n"
+MONITOR = """apiVersion: tidemill/v1
+kind: Monitor
+metadata: {name: m}
+spec:
+  subject: {model: nothing, alias: champion}
+  reference: training
+  columns: {id: a, time: %s, prediction: c}
+  window: {size: 1d}
+  min_samples: 60
+  tests: {numeric: psi, categorical: psi}
+"""
+
+
+@pytest.mark.parametrize("text, said", [
+    ("  steps:\n    a: {run: x, needs: [b]}\n    b: {run: x, needs: [a]}\n", "6:17: /spec/steps/a/needs: steps need each other"),
+    ("  steps:\n    a:\n      run: x\n      needs:\n      - b\n", "9:9: /spec/steps/a/needs/0: there is no step 'b'"),
+    ("  inputs: {n: {type: integer, default: x}}\n  steps: {a: {run: x}}\n", "5:31: /spec/inputs/n/default: must be"),
+    ("  steps:\n    a:\n      run: x\n      env: {a b: x}\n", "8:13: /spec/steps/a/env/a b: must be"),
+    ("  steps:\n    a:\n      run: x\n      outputs: {o: {path: ../x, kind: model}}\n", "8:21: /spec/steps/a/outputs/o/path:"),
+    ("  stesp: {}\n", "5:3: /spec/stesp: is not known here; did you mean 'steps'?")])
+def test_apply_names_file_line_and_column(real, tmp_path, text, said):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(HEAD % "wrong" + text)
+    for args in (["apply", "-f", path], ["run", "submit", "-f", path]):
+        assert f"error: The request is not valid: {path}:{said}" in real.run(*args, expect=2).stderr
+
+
+def test_a_run_that_cannot_be_says_where_in_its_file(real, tmp_path):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(HEAD % "wrong" + "  inputs: {n: {type: integer}}\n  datasets:\n    d: {name: nothing}\n  steps: {a: {run: x}}\n")
+    assert f"{path}:7:5: /spec/datasets/d: there is no" in real.run("run", "submit", "-f", path, "-i", "n=1", expect=2).stderr
+    assert "not valid: /inputs/n: " in real.run("run", "submit", "-f", path, "-i", "n=x", expect=2).stderr  # not of the file
+
+
+def test_files_of_several_documents(real, tmp_path):
+    path = tmp_path / "two.yaml"
+    good = HEAD % "first" + "  steps: {a: {run: x}}\n---\n"
+    path.write_text("# both\n---\n" + good + MONITOR % "a")
+    done = real.run("apply", "-f", path, expect=2)
+    assert "pipeline first created\n" in done.stderr and f"{path}:15:20: /spec/columns/time: must be" in done.stderr
+    path.write_text(good + MONITOR % "b")
+    assert f"{path}:11:13: /spec/subject/model: there is no model" in real.run("apply", "-f", path, expect=2).stderr
+    path.write_text(good + "kind: [\n")
+    assert real.run("apply", "-f", path, expect=2).stderr.startswith(f"error: The command is not valid: {path}:8:1: ")  # nothing was sent
+    assert "holds 2 documents" in real.run("run", "submit", "-f", path, expect=2).stderr
+    assert real.run("apply", "-f", "-", stdin=good + good.replace("first", "second")).stderr.splitlines() == [
+        "pipeline first unchanged", "pipeline second created"]
+
+
 @pytest.fixture
 def repository(tmp_path):
     """A git repository with one pipeline file; returns the folder and a function that commits what is there."""

@@ -2,6 +2,7 @@
 #include "cli/api.h"
 #include "cli/cell.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "cli/files.h"
 #include "cli/help.h"
 #include "cli/logs.h"
@@ -461,4 +462,61 @@ void test_shape__inputs_have_their_rules(void **state)
 		"\"s\":{\"type\":\"string\",\"choices\":[\"a\",\"b\"],\"description\":\"Which\"}}",
 		"n\tnumber, default 1, at least 0, at most 5.5\n"
 		"s\tstring, required, one of a,b: Which\n");
+}
+
+/* ---- documents ------------------------------------------------------------------------------- */
+
+static void check_split(const char *text, size_t n, const struct document *want)
+{
+	struct document found[8];
+	struct list l = { found, 0 };
+	struct err e;
+
+	assert_int_equal(document_split(STR("f"), str_c(text), &l, &e), 0);
+	assert_int_equal(l.n, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(found[i].line, want[i].line);
+		assert_true(str_eq(found[i].text, want[i].text));
+	}
+}
+
+#define DOC(at, what) ((struct document){ .text = STR(what), .line = (at) })
+
+void test_document__marks_part_documents(void **state)
+{
+	(void)state;
+	check_split("", 1, &DOC(0, ""));
+	check_split("a: 1\n", 1, &DOC(0, "a: 1\n"));
+	check_split("# x\n---\na: 1\n---\n# end\n", 1, &DOC(0, "# x\n---\na: 1\n"));
+	check_split("a: 1\n---\n\n---\nb: 2", 2,
+		(const struct document[]){ DOC(0, "a: 1\n"), DOC(3, "---\nb: 2") });
+	check_split("--- {a: 1}\r\n--- # x\r\nb: 2\r\n...\r\n", 2,
+		(const struct document[]){
+			DOC(0, "--- {a: 1}\r\n"), DOC(1, "--- # x\r\nb: 2\r\n...\r\n") });
+	check_split("a: |\n  ---\n  x\n---b: 2\n", 1, &DOC(0, "a: |\n  ---\n  x\n---b: 2\n"));
+}
+
+static struct err failed(struct document d, const char *field, const char *msg)
+{
+	struct err e;
+
+	(void)err_field(&e, field, "%s", msg);
+	d.file = STR("f.yaml");
+	(void)document_fail(&d, &e);
+	return e;
+}
+
+void test_document__errors_name_the_place_in_the_file(void **state)
+{
+	struct document d = DOC(4, "kind: P\nspec:\n  a: 1\n");
+
+	(void)state;
+	assert_string_equal(failed(d, "/source/spec/a", "line 3, column 3: /spec/a: is odd").msg,
+		"f.yaml:7:3: /spec/a: is odd");
+	assert_string_equal(failed(d, "/spec/a/b", "is odd").msg, "f.yaml:7:3: /spec/a/b: is odd");
+	assert_string_equal(failed(d, "/source/kind", "is odd").msg, "f.yaml:5:1: /kind: is odd");
+	assert_string_equal(failed(d, "", "is taken").msg, "f.yaml: is taken");
+	assert_string_equal(failed(d, "/spec/a", "is odd").field, "");
+	assert_string_equal(failed(d, "/inputs/n", "is odd").msg, "is odd");
+	assert_string_equal(failed(d, "/inputs/n", "is odd").field, "/inputs/n");
 }
