@@ -1,7 +1,7 @@
 /*
  * One request after the other over lib/fetch, with the program waiting. What may be repeated is
- * repeated with growing pauses for about ten seconds in all: a server that restarts is back within
- * that time.
+ * repeated with growing pauses for half a minute in all: a server or a database that restarts is
+ * back within that time. What is waited for is said at the first failure.
  */
 #include "cli/api.h"
 
@@ -12,11 +12,13 @@
 #include "lib/base/mem.h"
 #include "lib/fetch/retry.h"
 #include "lib/loop/loop.h"
+#include "lib/loop/timer.h"
 
 #include <poll.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 16384, BODY_MAX = 64 << 20, HEAD_MAX = 65536, TRIES = 8 };
+enum { PATH_MAX_BYTES = 16384, BODY_MAX = 64 << 20, HEAD_MAX = 65536, SILENT_MS = 2000 };
+#define TRY_FOR (30 * CLOCK_SECOND)
 
 /* libcurl would say of one that cannot be read that the server's certificate is no good. */
 static int check_ca_file(const struct cli *c, struct err *e)
@@ -204,41 +206,83 @@ static int rewind_files(const struct api_call *q, off_t in, off_t out, struct er
 	return 0;
 }
 
-/* Sends until it works, it makes no sense any more, or the tries are used up. */
+static void on_silence(void *arg)
+{
+	const struct cli *c = arg;
+
+	cli_say(c, "Waiting for an answer of %.*s", STR_ARG(c->server));
+}
+
+/* Sends and waits. A person is told when an answer is long in coming; streams and files come when
+ * they can. */
+static int send_once(struct cli *c, const struct fetch_request *r, struct fetch_reply *reply,
+	struct buf *memory, struct err *e)
+{
+	struct loop_timer silence;
+	bool is_short = r->timeout >= 0 && r->idle_timeout == 0 && c->note == NULL;
+
+	loop_timer_init(&silence, c->loop, on_silence, c);
+	if (is_short && isatty(STDERR_FILENO) == 1)
+		loop_timer_set(&silence, SILENT_MS);
+	int rc = fetch_sync(c->client, r, reply, memory, e);
+	loop_timer_cancel(&silence);
+	remember(c, reply);
+	return rc == 0 ? fetch_problem(reply, e) : -1;
+}
+
+/* The pause before the next try, or -1 when there is to be none. */
+static int64_t pause_before_next(struct cli *c, struct retry *retry, int64_t until,
+	const struct fetch_reply *reply, const struct err *failed)
+{
+	struct err none = { .code = ERR_OK };
+	int64_t left = until - clock_elapsed(&clock_real);
+	uint64_t random;
+
+	if (!retry_useful(reply->status == 0 ? failed : &none, reply->status))
+		return -1;
+	id_random(&random, sizeof random);
+	int64_t wait = retry_next(retry, random, fetch_retry_after(reply, clock_now(&clock_real)));
+	if (wait < 0 || wait >= left)
+		return -1;
+	if (!c->waits)
+		cli_say(c, "%s; trying again for up to %lld s", failed->msg,
+			(long long)(left / CLOCK_SECOND));
+	c->waits = true;
+	return wait;
+}
+
+/* Sends until it works, it makes no sense any more, or the time is up. */
 static int attempt(struct cli *c, const struct api_call *q, const struct fetch_request *r,
 	bool may_repeat, struct fetch_reply *reply, struct api_reply *ret, struct err *e)
 {
-	struct retry retry = {
-		.first = CLOCK_SECOND / 4, .cap = 4 * CLOCK_SECOND, .max_tries = TRIES
-	};
+	struct retry retry = { .first = CLOCK_SECOND / 4, .cap = 4 * CLOCK_SECOND };
+	struct fetch_request one = *r;
+	int64_t until = clock_elapsed(&clock_real) + TRY_FOR;
 	off_t in = q->has_fd ? lseek(q->fd, 0, SEEK_CUR) : 0;
 	off_t out = q->to_fd ? lseek(q->out_fd, 0, SEEK_CUR) : 0;
 
 	for (;;) {
-		uint64_t random;
 		struct err failed = { .code = ERR_OK };
 
 		buf_init(&ret->memory, BODY_MAX + HEAD_MAX);
 		*reply = (struct fetch_reply){ .status = 0 };
-		int rc = fetch_sync(c->client, r, reply, &ret->memory, &failed);
-		remember(c, reply);
-		if (rc == 0 && fetch_problem(reply, &failed) == 0)
+		if (send_once(c, &one, reply, &ret->memory, &failed) == 0) {
+			c->waits = false;
 			return 0;
-		id_random(&random, sizeof random);
-		struct err none = { .code = ERR_OK };
-		bool useful = retry_useful(rc < 0 ? &failed : &none, reply->status);
-		int64_t wait = may_repeat && useful
-				       ? retry_next(&retry, random,
-						 fetch_retry_after(reply, clock_now(&clock_real)))
-				       : -1;
+		}
+		int64_t wait =
+			may_repeat ? pause_before_next(c, &retry, until, reply, &failed) : -1;
 		buf_done(&ret->memory);
-		if (wait < 0 || wait > CLOCK_MINUTE) {
+		if (wait < 0) {
 			*e = failed;
 			return -1;
 		}
 		api_sleep(wait);
 		if (rewind_files(q, in, out, e) < 0)
 			return -1;
+		int64_t left = until - clock_elapsed(&clock_real);
+		if (q->timeout == 0) /* else it is a wait of the server's, or a file */
+			one.timeout = left > CLOCK_SECOND ? left : CLOCK_SECOND;
 	}
 }
 

@@ -51,6 +51,8 @@ int cmd_auth_login(struct cli *c, struct err *e)
 
 	if (!cli_has(c, "token-stdin") && config_read_token(c, "Token", &c->token, e) < 0)
 		return -1;
+	c->token_from = "stdin";
+	c->token_is_variable = false;
 	if (config_read(c, &f, e) < 0)
 		return -1;
 	if (cli_has(c, "bootstrap") && exchange_bootstrap(c, e) < 0)
@@ -89,6 +91,21 @@ static struct str token_id(struct str token)
 	return piece;
 }
 
+static int say_logout(struct cli *c, bool forgotten, bool revoked, struct err *e)
+{
+	struct send s;
+
+	send_init(&s);
+	send_str(&s, "server", c->server);
+	jsn_key(&s.w, "forgotten");
+	jsn_bool(&s.w, forgotten);
+	jsn_key(&s.w, "revoked");
+	jsn_bool(&s.w, revoked);
+	int rc = send_print(&s, c, c->server, e);
+	send_done(&s);
+	return rc;
+}
+
 int cmd_auth_logout(struct cli *c, struct err *e)
 {
 	struct config f;
@@ -98,7 +115,7 @@ int cmd_auth_logout(struct cli *c, struct err *e)
 		return -1;
 	if (f.token.n == 0) {
 		cli_say(c, "Not logged in.");
-		return EXIT_DONE;
+		return say_logout(c, false, false, e);
 	}
 	if (cli_has(c, "revoke")) {
 		struct api_call q = { .route = "tokens.revoke", .params = { token_id(f.token) } };
@@ -111,7 +128,7 @@ int cmd_auth_logout(struct cli *c, struct err *e)
 	if (config_write(c, &f, e) < 0)
 		return -1;
 	cli_say(c, "The token is forgotten%s.", cli_has(c, "revoke") ? " and revoked" : "");
-	return EXIT_DONE;
+	return say_logout(c, true, cli_has(c, "revoke"), e);
 }
 
 int cmd_auth_status(struct cli *c, struct err *e)

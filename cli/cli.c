@@ -9,8 +9,10 @@
 #include "cli/help.h"
 #include "cli/view.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs.h"
 #include "lib/base/num.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -278,14 +280,6 @@ static int cannot_open(const char *path, struct err *e)
 	}
 }
 
-static const char *kind_of(mode_t mode)
-{
-	return S_ISDIR(mode)    ? "a folder"
-	       : S_ISFIFO(mode) ? "a pipe"
-	       : S_ISSOCK(mode) ? "a socket"
-				: "a device";
-}
-
 static int open_regular(
 	const char *path, bool stdin_too, int64_t *ret_size, int *ret_fd, struct err *e)
 {
@@ -302,7 +296,7 @@ static int open_regular(
 	if (!S_ISREG(st.st_mode)) {
 		(void)close(fd);
 		return cli_usage(e, "%.160s is %s; it must be a regular file%s", path,
-			kind_of(st.st_mode), stdin_too ? ", or '-' for stdin" : "");
+			fs_kind(st.st_mode), stdin_too ? ", or '-' for stdin" : "");
 	}
 	*ret_size = (int64_t)st.st_size;
 	*ret_fd = fd;
@@ -356,8 +350,8 @@ int cli_confirm(const struct cli *c, const char *what, struct err *e)
 	if (cli_has(c, "yes"))
 		return 0;
 	if (isatty(STDIN_FILENO) != 1)
-		return cli_usage(e, "to %s without being asked, give --yes", what);
-	(void)fprintf(stderr, "%s? [y/N] ", what);
+		return cli_usage(e, "stdin is not a terminal, so give --yes to %s", what);
+	(void)fprintf(stderr, "%c%s? [y/N] ", toupper((unsigned char)what[0]), what + 1);
 	if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
 		return 0;
 	return err_set(e, ERR_CANCELLED, "nothing was done");
@@ -399,16 +393,32 @@ static const char *title_of(const struct cli *c, const struct err *e)
 	return err_title(e->code);
 }
 
+/* Which of several tokens the server did not take, and how to come by a good one. */
+static void say_token(const struct cli *c)
+{
+	if (c->token.n != 0)
+		cli_say(c, "The token that was sent is that of %s.", c->token_from);
+	else
+		cli_say(c, "No token was sent: %s has none, and TIDEMILL_TOKEN is not set.",
+			c->token_from);
+	cli_say(c, "To log in: tidemill auth login --server %.*s%s", STR_ARG(c->server),
+		c->token_is_variable ? "; then unset the variable, which goes first" : "");
+}
+
 static void print_error(const struct cli *c, const struct err *e)
 {
 	bool named = e->field[0] != '\0' && str_find(str_c(e->msg), str_c(e->field)) < 0;
+	const char *title = title_of(c, e);
+	bool titled = strcmp(title, e->msg) != 0;
 
 	(void)fflush(stdout);
-	(void)fprintf(stderr, "error: %s: %s%s%s", title_of(c, e), named ? e->field : "",
-		named ? ": " : "", e->msg);
+	(void)fprintf(stderr, "error: %s%s%s%s%s", titled ? title : "", titled ? ": " : "",
+		named ? e->field : "", named ? ": " : "", e->msg);
 	if (c->status >= 400 && c->request_id[0] != '\0')
 		(void)fprintf(stderr, " (request %s)", c->request_id);
 	(void)fputc('\n', stderr);
+	if (c->status == 401 && e->code == ERR_UNAUTHENTICATED)
+		say_token(c);
 }
 
 static int print_text(const struct buf *text, bool asked)

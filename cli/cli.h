@@ -48,11 +48,14 @@ struct cli {
 	int width; /* columns of the terminal */
 
 	struct str server, token, project, ca_file; /* settled by config_load() */
+	const char *token_from; /* where it was found, in words; where there is none, the file */
+	bool token_is_variable; /* and that was a variable */
 	bool insecure_http;
 	struct loop *loop;
 	struct fetch_client *client;
 	char request_id[64]; /* of the last reply that was an error */
 	int status; /* of the last reply; 0: none */
+	bool waits; /* what the server is asked again for has been said */
 	const char *volatile note; /* printed when the user interrupts */
 };
 
@@ -80,7 +83,8 @@ int cli_split(struct str pair, const char *flag, struct str *ret_key, struct str
 int cli_open(const char *path, int64_t *ret_size, int *ret_fd, struct err *e) MUST_CHECK;
 /* The whole of such a file, or of stdin for "-"; up to 4 MiB. */
 int cli_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
-/* True after "y" at the terminal or with --yes; without a terminal --yes is needed. */
+/* 0 after "y" at the terminal or with --yes; without a terminal --yes is needed. `what` is what
+ * would be done: "delete the run run_1". */
 int cli_confirm(const struct cli *c, const char *what, struct err *e) MUST_CHECK;
 int cli_exit_code(const struct cli *c, const struct err *e);
 

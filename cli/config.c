@@ -186,30 +186,51 @@ int config_read_token(struct cli *c, const char *prompt, struct str *ret, struct
 
 /* ---- who wins -------------------------------------------------------------------------------- */
 
+/* The first line of the file that the variable names. */
+static int load_token_file(struct cli *c, struct str file, struct err *e)
+{
+	struct str rest, line = STR_NONE;
+	char why[sizeof e->msg];
+	struct buf text;
+
+	buf_init(&text, TOKEN_MAX);
+	int rc = fs_read(file.p, &text, e);
+	if (rc == 0) {
+		rest = text.n != 0 ? buf_str(&text) : STR("");
+		(void)str_next(&rest, '\n', &line);
+		c->token = arena_str(c->arena, str_trim(line));
+	} else {
+		(void)str_print(why, sizeof why, "%s", e->msg);
+		(void)cli_usage(e, "TIDEMILL_TOKEN_FILE: %s", why);
+	}
+	buf_done(&text);
+	return rc;
+}
+
 static int load_token(struct cli *c, const struct config *f, struct err *e)
 {
 	struct str file = variable("TIDEMILL_TOKEN_FILE");
-	struct buf text;
 
-	if (cli_has(c, "token-stdin"))
+	c->token_from = config_path(c);
+	if (cli_has(c, "token-stdin")) {
+		c->token_from = "stdin (--token-stdin)";
 		return config_read_token(c, "Token", &c->token, e);
-	c->token = variable("TIDEMILL_TOKEN");
-	if (c->token.n == 0 && file.n != 0) {
-		buf_init(&text, TOKEN_MAX);
-		if (fs_read(file.p, &text, e) < 0) {
-			buf_done(&text);
-			return e->code != ERR_NOT_FOUND
-				       ? -1
-				       : cli_usage(e, "TIDEMILL_TOKEN_FILE: %.160s does not exist",
-						 file.p);
-		}
-		struct str rest = text.n != 0 ? buf_str(&text) : STR(""), line = STR_NONE;
-		(void)str_next(&rest, '\n', &line);
-		c->token = arena_str(c->arena, str_trim(line));
-		buf_done(&text);
 	}
-	if (c->token.n == 0)
-		c->token = f->token;
+	c->token = variable("TIDEMILL_TOKEN");
+	c->token_is_variable = c->token.n != 0 || file.n != 0;
+	if (c->token.n != 0) {
+		c->token_from = "the variable TIDEMILL_TOKEN";
+		return 0;
+	}
+	if (file.n != 0) {
+		c->token_from = arena_printf(c->arena, "%s (TIDEMILL_TOKEN_FILE)", file.p).p;
+		if (load_token_file(c, file, e) < 0)
+			return -1;
+		if (c->token.n == 0)
+			return cli_usage(e, "TIDEMILL_TOKEN_FILE: %.160s is empty", file.p);
+		return 0;
+	}
+	c->token = f->token;
 	return 0;
 }
 

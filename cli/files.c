@@ -2,6 +2,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/num.h"
 #include "lib/crypto/hash.h"
 
 #include <errno.h>
@@ -284,6 +285,23 @@ static int download_one(void *arg, const struct jsn *item, struct err *e)
 	return rc;
 }
 
+static int say_download(const struct download *d, struct err *e)
+{
+	struct send s;
+
+	cli_say(d->c, "%zu file%s, %lld byte%s in %s", d->n, num_plural(d->n), (long long)d->bytes,
+		num_plural((uint64_t)d->bytes), d->folder);
+	send_init(&s);
+	send_str(&s, "folder", str_c(d->folder));
+	jsn_key(&s.w, "files");
+	jsn_int(&s.w, (int64_t)d->n);
+	jsn_key(&s.w, "bytes");
+	jsn_int(&s.w, d->bytes);
+	int rc = send_print(&s, d->c, str_c(d->folder), e);
+	send_done(&s);
+	return rc;
+}
+
 int files_download(struct cli *c, const char *list, const char *one, const struct str params[2],
 	const char *folder, struct err *e)
 {
@@ -295,6 +313,5 @@ int files_download(struct cli *c, const char *list, const char *one, const struc
 
 	if (api_each(c, &q, 0, download_one, &d, &more, e) < 0)
 		return -1;
-	cli_say(c, "%zu files, %lld bytes in %s", d.n, (long long)d.bytes, folder);
-	return EXIT_DONE;
+	return say_download(&d, e);
 }

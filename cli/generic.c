@@ -1,6 +1,7 @@
 #include "cli/generic.h"
 
 #include "api/route.h"
+#include "cli/send.h"
 #include "cli/view.h"
 
 enum { PARTS_SHOWN = 10 };
@@ -135,14 +136,48 @@ static int current_etag(struct cli *c, struct str *ret, struct err *e)
 	return 0;
 }
 
-/* What has been done, by the command's verb. */
-static const char *done_word(const struct command *cmd)
-{
-	struct str name = str_c(cmd->name);
+/* The last words of a command's name: "remove" and "alias" of "model alias remove". */
+struct deed {
+	struct str verb, noun;
+	const char *past;
+};
 
-	return str_ends(name, STR(" disable"))  ? "disabled"
-	       : str_ends(name, STR(" revoke")) ? "revoked"
-						: "removed";
+static struct deed deed_of(const struct command *cmd)
+{
+	static const struct {
+		const char *verb, *past;
+	} verbs[] = { { "disable", "disabled" }, { "revoke", "revoked" }, { "remove", "removed" },
+		{ "delete", "deleted" } };
+	struct str rest = str_c(cmd->name), word;
+	struct deed d = { .verb = STR_NONE };
+
+	while (str_next(&rest, ' ', &word)) {
+		d.noun = d.verb;
+		d.verb = word;
+	}
+	if (str_is(d.noun, "dataset"))
+		d.noun = STR("data set");
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		d.past = str_is(d.verb, verbs[i].verb) ? verbs[i].past : d.past;
+	BUG_ON(d.past == NULL);
+	return d;
+}
+
+static int say_deed(struct cli *c, const struct deed *d, struct str name, bool dry, struct err *e)
+{
+	struct send s;
+
+	cli_say(c, "%s: %s%s", name.p, dry ? "could be " : "", d->past);
+	send_init(&s);
+	send_str(&s, "kind", d->noun);
+	send_str(&s, "name", name);
+	jsn_key(&s.w, d->past);
+	jsn_bool(&s.w, !dry);
+	jsn_key(&s.w, "dry_run");
+	jsn_bool(&s.w, dry);
+	int rc = send_print(&s, c, name, e);
+	send_done(&s);
+	return rc;
 }
 
 int generic_delete(struct cli *c, struct err *e)
@@ -151,16 +186,18 @@ int generic_delete(struct cli *c, struct err *e)
 	struct api_call q = generic_call(c);
 	struct api_reply r;
 	bool dry = command_flag(c->cmd, STR("dry-run")) != NULL && cli_has(c, "dry-run");
-	const char *last = c->args[c->n_args - 1];
+	struct str last = cli_arg(c, c->n_args - 1);
+	struct deed d = deed_of(c->cmd);
+	struct str what = arena_printf(
+		c->arena, "%.*s the %.*s %s", STR_ARG(d.verb), STR_ARG(d.noun), last.p);
 
 	BUG_ON(route == NULL);
-	if (!dry && cli_confirm(c, arena_printf(c->arena, "%s %s", c->cmd->name, last).p, e) < 0)
+	if (!dry && cli_confirm(c, what.p, e) < 0)
 		return -1;
 	if ((route->flags & ROUTE_IF_MATCH) && current_etag(c, &q.if_match, e) < 0)
 		return -1;
 	if (api_do(c, &q, &r, e) < 0)
 		return -1;
 	api_done(&r);
-	cli_say(c, "%s: %s%s", last, dry ? "could be " : "", done_word(c->cmd));
-	return EXIT_DONE;
+	return say_deed(c, &d, last, dry, e);
 }

@@ -181,10 +181,10 @@ static int ask_forget(struct cli *c, const struct api_call *q, struct err *e)
 	int64_t windows = jsn_get_int(jsn_get(r.root, "windows"), 0);
 	int64_t rows = jsn_get_int(jsn_get(r.root, "rows"), 0);
 	int64_t decisions = jsn_get_int(jsn_get(r.root, "decisions"), 0);
-	struct str what =
-		arena_printf(c->arena, "forget %lld window%s with %lld row%s and %lld decision%s",
-			(long long)windows, windows == 1 ? "" : "s", (long long)rows,
-			rows == 1 ? "" : "s", (long long)decisions, decisions == 1 ? "" : "s");
+	struct str what = arena_printf(c->arena,
+		"forget %lld window%s with %lld row%s and %lld decision%s", (long long)windows,
+		num_plural((uint64_t)windows), (long long)rows, num_plural((uint64_t)rows),
+		(long long)decisions, num_plural((uint64_t)decisions));
 	api_done(&r);
 	return cli_confirm(c, what.p, e);
 }

@@ -206,6 +206,44 @@ int cmd_run_wait(struct cli *c, struct err *e)
 	return wait_run(c, cli_arg(c, 0), cli_has(c, "follow"), e);
 }
 
+/* ---- cancel ---------------------------------------------------------------------------------- */
+
+/* How a run has ended before anybody cancelled it. */
+static void say_ended(const struct cli *c, const struct jsn *run)
+{
+	struct str message = jsn_get_str(jsn_get(run, "message"));
+	struct buf age;
+	int64_t at;
+
+	buf_init(&age, 64);
+	if (clock_parse(jsn_get_str(jsn_get(run, "ended_at")), &at))
+		cell_add_age(at, clock_now(&clock_real), &age);
+	cli_say(c, "The run had ended already: %.*s %.*s%s%.*s",
+		STR_ARG(jsn_get_str(jsn_get(run, "state"))), STR_ARG(buf_str(&age)),
+		message.n != 0 ? ": " : "", STR_ARG(message));
+	buf_done(&age);
+}
+
+int cmd_run_cancel(struct cli *c, struct err *e)
+{
+	struct api_call get = { .route = "runs.get", .params = { cli_arg(c, 0) } };
+	struct api_call q = generic_call(c);
+	struct api_reply was, is;
+
+	if (api_do(c, &get, &was, e) < 0)
+		return -1;
+	bool ended = jsn_type(jsn_get(was.root, "ended_at")) == JSN_STR;
+	api_done(&was);
+	if (api_do(c, &q, &is, e) < 0)
+		return -1;
+	struct str state = jsn_get_str(jsn_get(is.root, "state"));
+	if (ended || str_is(state, "succeeded") || str_is(state, "failed"))
+		say_ended(c, is.root);
+	int rc = view_object(c, c->cmd->view, is.body, is.root, e);
+	api_done(&is);
+	return rc;
+}
+
 /* ---- submit ---------------------------------------------------------------------------------- */
 
 /* The pipeline's spec, to know the types of inputs; none is fine. */

@@ -1,6 +1,7 @@
 #include "cli/send.h"
 
 #include "cli/generic.h"
+#include "cli/view.h"
 
 void send_init(struct send *s)
 {
@@ -68,4 +69,16 @@ int send_object(struct send *s, struct cli *c, const struct api_call *q, struct 
 		return err_set(e, ERR_TOO_LARGE, "the request would have more than %d bytes",
 			SEND_BODY_MAX);
 	return generic_object(c, &call, e);
+}
+
+int send_print(struct send *s, struct cli *c, struct str name, struct err *e)
+{
+	struct str text = send_end(s);
+
+	if (c->output == OUTPUT_TABLE)
+		return 0;
+	if (view_print(c->output == OUTPUT_NAME ? name : text, e) < 0 ||
+		view_print(STR("\n"), e) < 0)
+		return -1;
+	return view_flush(e);
 }

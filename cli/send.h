@@ -24,4 +24,8 @@ int send_labels(struct send *s, const struct cli *c, struct err *e) MUST_CHECK;
 /* Ends it, sends it with the running command's route and arguments, and shows the object. */
 int send_object(struct send *s, struct cli *c, const struct api_call *q, struct err *e) MUST_CHECK;
 
+/* Ends it and prints it where JSON is wanted, and `name` where names are: what a command has done
+ * that the API has no object for. On a terminal nothing; that is the caller's. */
+int send_print(struct send *s, struct cli *c, struct str name, struct err *e) MUST_CHECK;
+
 #endif

@@ -244,7 +244,7 @@ void shape_outputs(const struct jsn *v, struct buf *out)
 		int64_t bytes = jsn_get_int(jsn_get(o, "bytes"), 0);
 		name_of(o, out);
 		cell_add_text(text_of(o, "kind"), out);
-		buf_addf(out, ", %lld file%s, %s\n", (long long)files, files == 1 ? "" : "s",
+		buf_addf(out, ", %lld file%s, %s\n", (long long)files, num_plural((uint64_t)files),
 			num_format_size(size, bytes > 0 ? (uint64_t)bytes : 0));
 	}
 }

@@ -13,15 +13,50 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-int fs_read(const char *path, struct buf *out, struct err *e)
+const char *fs_kind(mode_t mode)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return S_ISDIR(mode)    ? "a folder"
+	       : S_ISFIFO(mode) ? "a pipe"
+	       : S_ISSOCK(mode) ? "a socket"
+				: "a device";
+}
+
+/* Named where a file must be named and none is meant. */
+static bool is_null(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+static int open_regular(const char *path, struct err *e)
+{
+	/* Without O_NONBLOCK a pipe would be waited for until somebody writes. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int rc = 0;
 
 	if (fd < 0)
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "%.160s does not exist", path)
 				       : err_errno(e, "open", path);
+	if (fstat(fd, &st) < 0)
+		rc = err_errno(e, "look at", path);
+	else if (!S_ISREG(st.st_mode) && !is_null(&st))
+		rc = err_set(e, ERR_INVALID, "%.160s is %s; it must be a regular file", path,
+			fs_kind(st.st_mode));
+	if (rc == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+int fs_read(const char *path, struct buf *out, struct err *e)
+{
+	int fd = open_regular(path, e);
+
+	if (fd < 0)
+		return -1;
 	for (;;) {
 		char *room = buf_room(out, 1);
 		size_t spare = out->cap > out->n + 1 ? out->cap - out->n - 1 : 0;

@@ -8,7 +8,8 @@
 
 #include <sys/types.h>
 
-/* Reads the whole file into out; ERR_TOO_LARGE past out->max. */
+/* Reads the whole file into out; ERR_TOO_LARGE past out->max. Only regular files and /dev/null,
+ * else ERR_INVALID: a pipe would be waited for and a device has no end. */
 int fs_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /* Writes a new file beside path, syncs it, and renames it over path; then syncs the directory. */
 int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
@@ -20,6 +21,8 @@ int fs_remove_tree(const char *path, struct err *e) MUST_CHECK;
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode) MUST_CHECK;
 /* The same, and only a regular file with one link: what a job may hand us to read. */
 int fs_open_file_beneath(int dirfd, const char *path, struct err *e) MUST_CHECK;
+/* What is no regular file, in words: "a pipe". */
+const char *fs_kind(mode_t mode);
 int fs_sync_dir(const char *path, struct err *e) MUST_CHECK;
 /* write(2) until all is written. */
 int fs_write_all(int fd, struct str bytes, const char *what, struct err *e) MUST_CHECK;

@@ -182,3 +182,8 @@ const char *num_format_double(char out[NUM_DOUBLE_MAX], double v)
 		memcpy(out + strlen(out), ".0", 3); /* 24 characters at most before it */
 	return out;
 }
+
+const char *num_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

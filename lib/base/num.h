@@ -14,6 +14,8 @@ bool num_parse_size(struct str s, uint64_t *ret);
 /* Bytes for people: "1.5 GiB". Returns out. */
 enum { NUM_SIZE_MAX = 24, NUM_DOUBLE_MAX = 32 };
 const char *num_format_size(char out[NUM_SIZE_MAX], uint64_t bytes);
+/* What "row" takes after a number: "" after one, else "s". */
+const char *num_plural(uint64_t n);
 /* The shortest text that reads back to the same double, always with a '.', an 'e' or a name, so
  * that it stays a real number in JSON; "NaN", "Infinity" and "-Infinity" for the rest. Returns out.
  */

@@ -64,7 +64,7 @@ int field_check_count(struct field_reader *r, const struct field *f, size_t n, c
 		return err_field(
 			r->e, "", "must have at most %" PRId64 " %s, not %zu", max, what, n);
 	if (got < f->min && n == 0)
-		return fail(r, "not empty");
+		return err_field(r->e, "", "must not be empty");
 	if (got < f->min)
 		return err_field(
 			r->e, "", "must have at least %" PRId64 " %s, not %zu", f->min, what, n);

@@ -136,14 +136,16 @@ static void item_rows(struct gate *t, uint64_t usable, uint64_t skipped)
 	item->limit = (double)need;
 	item->rows = usable;
 	if (t->rows->unpaired > 0)
-		SAY(item, "%llu rows were scored by only one of the two models.",
-			(unsigned long long)t->rows->unpaired);
+		SAY(item, "%llu %s scored by only one of the two models.",
+			(unsigned long long)t->rows->unpaired,
+			t->rows->unpaired == 1 ? "row was" : "rows were");
 	else if (skipped > 0)
-		SAY(item, "%llu of %zu rows have a truth or a prediction that is not a number.",
-			(unsigned long long)skipped, t->rows->n);
+		SAY(item, "In %llu of %zu row%s the truth or a prediction is not a number.",
+			(unsigned long long)skipped, t->rows->n, num_plural(t->rows->n));
 	else
-		SAY(item, "%llu held-out rows; at least %llu are needed.",
-			(unsigned long long)usable, (unsigned long long)need);
+		SAY(item, "%llu held-out row%s; at least %llu %s needed.",
+			(unsigned long long)usable, num_plural(usable), (unsigned long long)need,
+			need == 1 ? "is" : "are");
 }
 
 static bool holds(const struct gate_requirement *q, double v)
@@ -275,8 +277,9 @@ static int item_test(struct gate *t, struct err *e)
 	SAY(item,
 		"The improvement is %.4g, with %.4g %% confidence between %.4g and %.4g (%u paired "
 		"draws "
-		"of %zu rows); its lower end must be above %.4g.",
-		b.improvement, 100 * a.confidence, b.low, b.high, a.draws, a.n, -margin);
+		"of %zu row%s); its lower end must be above %.4g.",
+		b.improvement, 100 * a.confidence, b.low, b.high, a.draws, a.n, num_plural(a.n),
+		-margin);
 	return 0;
 }
 
@@ -311,18 +314,19 @@ static void item_slice(struct gate *t, const struct slice *s, struct slice_count
 		s->column->name.n < 40 ? (int)s->column->name.n : 40, s->column->name.p,
 		value.n < 40 ? (int)value.n : 40, value.p);
 	if (verdict == GATE_SKIPPED)
-		SAY(item, "%s has %llu rows, too few to judge.", item->name,
-			(unsigned long long)b.n);
+		SAY(item, "%s has %llu row%s, too few to judge.", item->name,
+			(unsigned long long)b.n, num_plural(b.n));
 	else if (worse > 0)
 		SAY(item,
-			"Where %s (%llu rows), %s went from %.4g to %.4g: worse by %.4g, at most "
+			"Where %s (%llu row%s), %s went from %.4g to %.4g: worse by %.4g, at most "
 			"%.4g is "
 			"allowed.",
-			item->name, (unsigned long long)b.n, metric, a.value, b.value, worse,
-			limit);
+			item->name, (unsigned long long)b.n, num_plural(b.n), metric, a.value,
+			b.value, worse, limit);
 	else
-		SAY(item, "Where %s (%llu rows), %s went from %.4g to %.4g: not worse.", item->name,
-			(unsigned long long)b.n, metric, a.value, b.value);
+		SAY(item, "Where %s (%llu row%s), %s went from %.4g to %.4g: not worse.",
+			item->name, (unsigned long long)b.n, num_plural(b.n), metric, a.value,
+			b.value);
 }
 
 static void item_slices(struct gate *t)
@@ -338,8 +342,8 @@ static void item_slices(struct gate *t)
 
 		item->value = (double)count.failed;
 		item->limit = 0;
-		SAY(item, "%zu more slices are not listed; %zu of them are too much worse.",
-			count.unlisted, count.failed);
+		SAY(item, "%zu more slice%s not listed; %zu of them too much worse.",
+			count.unlisted, count.unlisted == 1 ? " is" : "s are", count.failed);
 	}
 }
 
@@ -362,37 +366,64 @@ static void item_without_champion(struct gate *t)
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
+
+/* The sentence of every check that failed, as far as there is room; how many more there are. */
+static void refuse(struct gate_result *r, size_t failed, size_t all)
+{
+	enum { ROOM_FOR_MORE = 32 };
+	size_t said = 0, n;
+
+	(void)str_print(r->reason, sizeof(r->reason), "Refused by %zu of %zu check%s:", failed, all,
+		num_plural(all));
+	for (size_t i = 0; i < r->n_items; i++) {
+		n = strlen(r->reason);
+		if (r->item[i].verdict != GATE_FAIL)
+			continue;
+		if (n + strlen(r->item[i].sentence) + ROOM_FOR_MORE > sizeof(r->reason))
+			break;
+		(void)str_print(r->reason + n, sizeof(r->reason) - n, " %s", r->item[i].sentence);
+		said++;
+	}
+	n = strlen(r->reason);
+	if (said < failed)
+		(void)str_print(
+			r->reason + n, sizeof(r->reason) - n, " And %zu more.", failed - said);
+}
+
+/* "All 3 checks passed: mae 4.1 against the champion's 4.3 on 91 rows." */
+static void accept(struct gate *t, size_t passed)
+{
+	struct gate_result *r = t->r;
+	bool compared = r->has_champion && t->g->compare;
+	char against[64];
+
+	(void)str_print(against, sizeof(against), " against the champion's %.4g", r->champion);
+	(void)str_print(r->reason, sizeof(r->reason),
+		"%s%zu check%s passed: %s %.4g%s on %llu row%s%s%s.", passed == 1 ? "The " : "All ",
+		passed, num_plural(passed), stats_score_name(t->g->metric), r->challenger,
+		compared ? against : "", (unsigned long long)r->rows, num_plural(r->rows),
+		compared          ? ""
+		: r->has_champion ? ", without a comparison"
+				  : ", and there is no champion yet",
+		t->g->approvals > 0 ? "; it waits for approval" : "");
+}
+
 static void conclude(struct gate *t)
 {
 	struct gate_result *r = t->r;
-	const char *metric = stats_score_name(t->g->metric);
-	const struct gate_item *first = NULL;
 	size_t failed = 0, passed = 0;
 
 	for (size_t i = 0; i < r->n_items; i++) {
 		failed += r->item[i].verdict == GATE_FAIL;
 		passed += r->item[i].verdict == GATE_PASS;
-		if (first == NULL && r->item[i].verdict == GATE_FAIL)
-			first = &r->item[i];
 	}
-	r->outcome = first != NULL         ? GATE_REFUSED
+	r->outcome = failed > 0            ? GATE_REFUSED
 		     : t->g->approvals > 0 ? GATE_NEEDS_APPROVAL
 					   : GATE_PROMOTED;
-	if (first != NULL)
-		(void)str_print(r->reason, sizeof(r->reason), "Refused by %zu of %zu checks: %s",
-			failed, failed + passed, first->sentence);
-	else if (r->has_champion && t->g->compare)
-		(void)str_print(r->reason, sizeof(r->reason),
-			"All %zu checks passed: %s %.4g against the champion's %.4g on %llu "
-			"rows%s.",
-			passed, metric, r->challenger, r->champion, (unsigned long long)r->rows,
-			t->g->approvals > 0 ? "; it waits for approval" : "");
+	if (failed > 0)
+		refuse(r, failed, failed + passed);
 	else
-		(void)str_print(r->reason, sizeof(r->reason),
-			"All %zu checks passed: %s %.4g on %llu rows, %s%s.", passed, metric,
-			r->challenger, (unsigned long long)r->rows,
-			r->has_champion ? "without a comparison" : "and there is no champion yet",
-			t->g->approvals > 0 ? "; it waits for approval" : "");
+		accept(t, passed);
 }
 
 static int check(const struct gate_rules *g, const struct gate_rows *rows, struct err *e)

@@ -22,7 +22,7 @@ enum {
 	GATE_ITEMS_MAX = 96,
 	GATE_SENTENCE_MAX = 320,
 	GATE_NAME_MAX = 96,
-	GATE_REASON_MAX = 640,
+	GATE_REASON_MAX = 2048,
 };
 
 /* In the metric's units, or a share of the champion's value when `relative`. */

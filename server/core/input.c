@@ -60,8 +60,8 @@ static int check_string(const struct input_rule *r, struct str text, struct err 
 			return 0;
 		near_try(&n, r->choices[i]);
 	}
-	return err_field(e, "", "is none of the %zu choices of this input%s", r->choices_n,
-		near_text(near, &n));
+	return err_field(e, "", "is none of the %zu choice%s of this input%s", r->choices_n,
+		num_plural(r->choices_n), near_text(near, &n));
 }
 
 static int check_value(const struct input_rule *r, struct input_value v, bool loose,

@@ -1,5 +1,7 @@
 #include "server/core/policy_text.h"
 
+#include "lib/base/num.h"
+
 #include <math.h>
 
 /*
@@ -18,11 +20,6 @@ struct text {
 	} while (0)
 
 enum { NAME_SHOWN = 64 };
-
-static const char *plural(uint32_t n)
-{
-	return n == 1 ? "" : "s";
-}
 
 static int shown(struct str s)
 {
@@ -90,7 +87,7 @@ static void say_features(struct text *t, const struct policy_window *w)
 static void head_drift(
 	struct text *t, const struct policy_window *w, const struct policy_outcome *o)
 {
-	SAY(t, "%u of %u features drifted in ", o->drifted, o->features);
+	SAY(t, "%u of %u feature%s drifted in ", o->drifted, o->features, num_plural(o->features));
 	say_window(t, w);
 	SAY(t, ", a weighted share of %.2g; the limit is %.2g", o->score, o->limit);
 	say_features(t, w);
@@ -128,13 +125,14 @@ static void say_stop(struct text *t, const struct policy_rules *r, const struct 
 		break;
 	case POLICY_STOP_OPEN: SAY(t, "another retraining of this model is running"); break;
 	case POLICY_STOP_COOLDOWN:
-		SAY(t, "the cooldown lasts %u more window%s", s->cooldown, plural(s->cooldown));
+		SAY(t, "the cooldown lasts %u more window%s", s->cooldown, num_plural(s->cooldown));
 		if (s->refused > 0)
-			SAY(t, ", after %u refused challenger%s", s->refused, plural(s->refused));
+			SAY(t, ", after %u refused challenger%s", s->refused,
+				num_plural(s->refused));
 		break;
 	case POLICY_STOP_BUDGET:
 		SAY(t, "the budget of %u retraining%s in this period is used up", r->budget_runs,
-			plural(r->budget_runs));
+			num_plural(r->budget_runs));
 		break;
 	case POLICY_STOP_NO_PIPELINE: SAY(t, "the monitor names no pipeline to run"); break;
 	case POLICY_NOT_STOPPED:
@@ -165,7 +163,7 @@ static void tail_hot(struct text *t, const struct policy_rules *r, const struct 
 	const struct policy_rule *rule = &r->cause[c];
 
 	if (c != POLICY_DATA_QUALITY)
-		SAY(t, "; hot in %u of the last %u window%s", o->hot, o->n, plural(o->n));
+		SAY(t, "; hot in %u of the last %u window%s", o->hot, o->n, num_plural(o->n));
 	if (o->action == POLICY_ROLLBACK)
 		SAY(t, ", and worse than the %.3g of the version that it replaced", s->guard_level);
 	SAY(t, ": ");
@@ -189,8 +187,9 @@ static void tail_calm(struct text *t, const struct policy_rules *r, const struct
 	if (o->resolved)
 		SAY(t, ": the alert is over");
 	else if (o->after == POLICY_ALERTED && s->cause[c].calm > 0)
-		SAY(t, ": calm in %u of the %u windows that end the alert", s->cause[c].calm,
-			rule->clear_windows);
+		SAY(t, ": calm in %u of the %u window%s that end%s the alert", s->cause[c].calm,
+			rule->clear_windows, num_plural(rule->clear_windows),
+			rule->clear_windows == 1 ? "s" : "");
 	else if (o->after == POLICY_ALERTED)
 		SAY(t, ": the alert stands until it is below %.3g", rule->clear);
 	else if (o->after == POLICY_WARNED)
@@ -210,7 +209,8 @@ static void text_untested(struct text *t, const struct policy_rules *r,
 		return;
 	}
 	if (verdict == POLICY_INSUFFICIENT) {
-		SAY(t, "There are %llu %srows in ", rows, labels ? "labelled " : "");
+		SAY(t, "There %s %llu %srow%s in ", rows == 1 ? "is" : "are", rows,
+			labels ? "labelled " : "", num_plural(rows));
 		say_window(t, w);
 		SAY(t, ", fewer than the %llu that a verdict needs: nothing is decided.",
 			(unsigned long long)r->min_samples);

@@ -5,6 +5,7 @@
  */
 #include "api/pipeline.h"
 #include "api/worker.h"
+#include "lib/base/num.h"
 #include "lib/json/json_write.h"
 #include "server/core/spec_check.h"
 #include "server/rest/download.h"
@@ -253,8 +254,9 @@ static bool outputs_missing(struct call *c, const char *field, const struct db_r
 		call_invalid(
 			c, field, "the bytes of %.200s have not been uploaded", k->rows.paths[i].p);
 	else
-		call_invalid(c, field, "%.200s has %lld bytes, not %lld", k->rows.paths[i].p,
-			(long long)db_int(r, 0, 1), (long long)k->rows.sizes[i]);
+		call_invalid(c, field, "%.200s has %lld byte%s, not %lld", k->rows.paths[i].p,
+			(long long)db_int(r, 0, 1), num_plural((uint64_t)db_int(r, 0, 1)),
+			(long long)k->rows.sizes[i]);
 	return true;
 }
 

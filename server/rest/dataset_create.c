@@ -8,6 +8,7 @@
  *                                     ↑________ taken ___|
  */
 #include "api/dataset.h"
+#include "lib/base/num.h"
 #include "lib/json/json_write.h"
 #include "server/rest/handlers.h"
 #include "server/store/blob_store.h"
@@ -99,8 +100,9 @@ static bool missing(struct call *c, const struct db_rows *rows)
 	if (db_is_null(rows, 0, 1))
 		call_invalid(c, "/files", "the bytes of %.200s have not been uploaded", f->path.p);
 	else
-		call_invalid(c, "/files", "%.200s has %lld bytes, not %lld", f->path.p,
-			(long long)db_int(rows, 0, 1), (long long)f->size);
+		call_invalid(c, "/files", "%.200s has %lld byte%s, not %lld", f->path.p,
+			(long long)db_int(rows, 0, 1), num_plural((uint64_t)db_int(rows, 0, 1)),
+			(long long)f->size);
 	return true;
 }
 

@@ -75,8 +75,9 @@ static void dataset_delete_on_needed(struct call *c, const struct db_rows *rows)
 	int64_t runs = db_int(&rows[0], 0, 1), models = db_int(&rows[0], 0, 2);
 	if (runs != 0 || models != 0) {
 		(void)err_set(&e, ERR_CONFLICT,
-			"%lld runs and %lld model versions need the data set; remove them first",
-			(long long)runs, (long long)models);
+			"%lld run%s and %lld model version%s need the data set; remove them first",
+			(long long)runs, num_plural((uint64_t)runs), (long long)models,
+			num_plural((uint64_t)models));
 		call_fail(c, &e);
 		return;
 	}

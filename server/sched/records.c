@@ -150,8 +150,8 @@ static int on_csv_row(void *arg, const struct csv_row *row, struct err *e)
 	if (!r->has_header)
 		return take_header(r, row, e);
 	if (row->n != r->header_n)
-		return csv_fault(e, row->line, "line %llu has %zu cells, the header has %zu",
-			(unsigned long long)row->line, row->n, r->header_n);
+		return csv_fault(e, row->line, "line %llu has %zu cell%s, the header has %zu",
+			(unsigned long long)row->line, row->n, num_plural(row->n), r->header_n);
 	for (size_t i = 0; i < r->n; i++)
 		r->cells[i] = STR_NONE;
 	for (size_t i = 0; i < row->n; i++)

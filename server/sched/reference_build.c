@@ -120,8 +120,8 @@ static int on_row(void *arg, const struct csv_row *row, struct err *e)
 	if (!b->has_header)
 		return take_header(b, row, e);
 	if (row->n != b->header_n)
-		return err_set(e, ERR_INVALID, "line %llu has %zu cells, the header has %zu",
-			(unsigned long long)row->line, row->n, b->header_n);
+		return err_set(e, ERR_INVALID, "line %llu has %zu cell%s, the header has %zu",
+			(unsigned long long)row->line, row->n, num_plural(row->n), b->header_n);
 	if (keep_row(b, row, &keep, e) < 0 || !keep)
 		return keep ? -1 : 0;
 	b->rows++;

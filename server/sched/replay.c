@@ -1,6 +1,7 @@
 #include "server/sched/replay.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/num.h"
 
 static bool same_assignment(const struct place_assignment *a, const struct place_assignment *b)
 {
@@ -98,9 +99,10 @@ bool replay_snapshot(const struct snapshot_file *f, struct str step, struct buf 
 	char time[CLOCK_TEXT_MAX];
 
 	place_pass(s, a, &r);
-	buf_addf(out, "%s: %zu steps of %zu projects over %zu workers: %zu placed, %zu wait\n",
-		clock_format(time, f->at), s->steps_n, s->projects_n, s->workers_n, r.placed_n,
-		r.waiting_n);
+	buf_addf(out, "%s: %zu step%s of %zu project%s over %zu worker%s: %zu placed, %zu wait%s\n",
+		clock_format(time, f->at), s->steps_n, num_plural(s->steps_n), s->projects_n,
+		num_plural(s->projects_n), s->workers_n, num_plural(s->workers_n), r.placed_n,
+		r.waiting_n, r.waiting_n == 1 ? "s" : "");
 	bool same = compare(f, &r, out);
 	if (step.n != 0)
 		explain(f, &r, step, out);

@@ -528,8 +528,8 @@ int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, s
 	}
 	for (int kind = 0; kind < LINE_KINDS; kind++)
 		if ((int64_t)r.seen[kind] != most_of(&r, (enum line_kind)kind))
-			return err_set(e, ERR_INVALID, "there are %zu lines of kind %s, not %lld",
-				r.seen[kind], line_names[kind],
+			return err_set(e, ERR_INVALID, "the lines of kind %s are %zu, not %lld",
+				line_names[kind], r.seen[kind],
 				(long long)most_of(&r, (enum line_kind)kind));
 	r.file.snapshot = (struct place_snapshot){ .projects = r.projects,
 		.steps = r.steps,

@@ -58,8 +58,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def problem(self, status, code, title, detail):
-        self.reply(status, {"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail})
+    def problem(self, status, code, title, detail, **headers):
+        self.reply(status, {"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail}, **headers)
 
     def any(self):
         url = urllib.parse.urlsplit(self.path)
@@ -88,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.server.posts += 1
                 flaky = self.server.posts <= self.server.failing_posts
             if flaky:
-                return self.problem(503, "unavailable", "Not ready", "try again")
+                return self.problem(503, "unavailable", "Not ready", "Not ready", **self.server.failing_heads)
             return self.reply(201, RUNS["run_ok"])
         at = int(self.query.get("cursor", 0))
         limit = int(self.query["limit"])
@@ -149,12 +149,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class FakeApi:
     """with FakeApi() as api: api.url, api.seen"""
 
-    def __init__(self, failing_posts=0):
+    def __init__(self, failing_posts=0, **failing_heads):
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
         self.http.seen, self.http.lock = [], threading.Lock()
         self.http.posts = self.http.connections = 0
-        self.http.failing_posts = failing_posts
+        self.http.failing_posts, self.http.failing_heads = failing_posts, failing_heads
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)

@@ -4,8 +4,10 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -196,6 +198,37 @@ def test_a_missing_token_file_is_named(fake, tmp_path):
     assert "TIDEMILL_TOKEN_FILE" in fake.run("run", "list", expect=2).stderr
 
 
+@pytest.mark.parametrize("variable", ["TIDEMILL_TOKEN_FILE", "TIDEMILL_CONFIG"])
+def test_settings_are_regular_files(fake, tmp_path, variable):
+    del fake.env["TIDEMILL_TOKEN"]
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in ((tmp_path / "pipe", "a pipe"), (tmp_path, "a folder"), ("/dev/zero", "a device")):
+        fake.env[variable] = str(path)
+        assert f"{path} is {what}; it must be a regular file" in fake.run("run", "list", expect=2).stderr
+
+
+def test_the_token_that_is_refused_is_named(fake, tmp_path):
+    def error():
+        return fake.run("run", "list", expect=4).stderr.splitlines()[1:]
+    login = f"To log in: tidemill auth login --server {fake.api.url}"
+    first = "; then unset the variable, which goes first"
+    fake.env["TIDEMILL_TOKEN"] = "wrong"
+    assert error() == ["The token that was sent is that of the variable TIDEMILL_TOKEN.", login + first]
+    del fake.env["TIDEMILL_TOKEN"]
+    config = tmp_path / "tidemill" / "config"
+    assert error() == [f"No token was sent: {config} has none, and TIDEMILL_TOKEN is not set.", login]
+    config.parent.mkdir()
+    config.write_text("token = wrong\n")
+    config.chmod(0o600)
+    assert error() == [f"The token that was sent is that of {config}.", login]
+    (tmp_path / "token").write_text("wrong\n")
+    fake.env["TIDEMILL_TOKEN_FILE"] = str(tmp_path / "token")
+    assert error() == [f"The token that was sent is that of {tmp_path}/token (TIDEMILL_TOKEN_FILE).", login + first]
+    (tmp_path / "token").write_text("\n")
+    assert "token is empty" in fake.run("run", "list", expect=2).stderr
+    assert "that of stdin." in fake.run("auth", "login", "--token-stdin", stdin="wrong\n", expect=4).stderr
+
+
 def test_plain_http_goes_to_this_host_only(tmp_path):
     cli = Cli(tmp_path, TIDEMILL_TOKEN=TOKEN)
     assert "plain HTTP to another host" in cli.run("auth", "status", "--server", "http://192.0.2.1:1", expect=2).stderr
@@ -244,6 +277,35 @@ def test_a_creating_post_is_repeated_with_its_key(tmp_path):
         assert cli.run("run", "submit", "--pipeline", "train", "-o", "name").stdout == "run_ok\n"
         keys = [s[2]["Idempotency-Key"] for s in api.seen if s[0] == "POST"]
         assert len(keys) == 3 and len(set(keys)) == 1
+
+
+def test_what_is_waited_for_is_said_once(tmp_path):
+    for quiet, said in (([], ["Not ready; trying again for up to 29 s"]), (["--quiet"], [])):
+        with FakeApi(failing_posts=3) as api:
+            cli = Cli(tmp_path, TIDEMILL_SERVER=api.url, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
+            assert cli.run("run", "submit", "train", "-o", "name", *quiet).stderr.splitlines() == said
+
+
+def test_trying_again_has_an_end(tmp_path):
+    with FakeApi(failing_posts=3, Retry_After="31") as api:  # later than it would try
+        cli = Cli(tmp_path, TIDEMILL_SERVER=api.url, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p")
+        assert cli.run("run", "submit", "train", expect=6).stderr == "error: Not ready (request req_fake)\n"
+        assert len(api.seen) == 1
+
+
+def test_a_person_is_told_what_is_waited_for(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        cli = Cli(tmp_path, TIDEMILL_TOKEN=TOKEN, TIDEMILL_PROJECT="p", TIDEMILL_SERVER=f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        master, slave = pty.openpty()
+        asking = subprocess.Popen([str(TIDEMILL), "run", "list"], env=cli.env, stdout=subprocess.DEVNULL, stderr=slave)
+        try:
+            assert select.select([master], [], [], 20)[0]
+            assert os.read(master, 200).decode().startswith("Waiting for an answer of http://127.0.0.1:")
+        finally:
+            asking.kill()
+            asking.wait()
+            os.close(slave)
+            os.close(master)
 
 
 def test_inputs_get_the_type_that_the_pipeline_wants(fake):
@@ -690,6 +752,28 @@ def test_a_real_failure_is_10_with_the_end_of_its_log(real, worker, tmp_path):
     path = write_pipeline(tmp_path, "failing", "seq 1 100; exit 3")
     done = real.run("run", "submit", "-f", path, "--wait", expect=10)
     assert "\n71\n72\n" in done.stderr and "\n70\n" not in done.stderr and "--step work" in done.stderr
+
+
+def test_a_run_that_has_ended_is_not_cancelled(real, worker, tmp_path):
+    path = write_pipeline(tmp_path, "short", "exit 3")
+    run = real.run("run", "submit", "-f", path, "-o", "name").stdout.strip()
+    real.run("run", "wait", run, expect=10)
+    done = real.run("run", "cancel", run, "-o", "json")
+    assert re.match(r"The run had ended already: failed \d+s ago: .*exit code 3", done.stderr), done.stderr
+    assert json.loads(done.stdout)["id"] == run and json.loads(done.stdout)["state"] == "failed"
+
+
+def test_what_is_taken_away_is_an_object(real, tmp_path):
+    (tmp_path / "a").write_text("x")
+    real.run("dataset", "push", "gone", tmp_path / "a")
+    assert real.json("dataset", "download", "gone", "latest", tmp_path / "down") == {"folder": str(tmp_path / "down"), "files": 1, "bytes": 1}
+    assert "1 file, 1 byte in" in real.run("dataset", "download", "gone", "latest", tmp_path / "down").stderr
+    error = real.run("dataset", "delete", "gone", expect=2).stderr
+    assert error == "error: The command is not valid: stdin is not a terminal, so give --yes to delete the data set gone\n"
+    told = {"kind": "data set", "name": "gone", "deleted": False, "dry_run": True}
+    assert real.json("dataset", "delete", "gone", "--dry-run") == told
+    assert real.json("dataset", "delete", "gone", "--yes") == {**told, "deleted": True, "dry_run": False}
+    real.run("dataset", "show", "gone", expect=3)
 
 
 def test_a_real_cancellation_is_11(real, worker, tmp_path):

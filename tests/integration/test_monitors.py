@@ -297,7 +297,7 @@ def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path)
     would = cli("forget", "told", "--start", "2024-01-01", "--dry-run").stdout
     assert would.splitlines() == ["WINDOWS\t1", "ROWS\t2", "DECISIONS\t0", "DRY RUN\tyes"]
     asked = cli("forget", "told", "--start", "2024-01-01", expect=2).stderr
-    assert "forget 1 window with 2 rows and 0 decisions without being asked, give --yes" in asked
+    assert "so give --yes to forget 1 window with 2 rows and 0 decisions" in asked
     cli("forget", "told", "--from", "2024-01-01", "--to", "2024-01-02", "--yes")
     said, warned = observe(HEADER, *rows_of("2021-01-01", 2, first=2))
     assert (said["ROWS"], said["LATE"], said["REOPENED"], warned) == ("1", "0", "1", "")

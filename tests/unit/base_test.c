@@ -370,6 +370,13 @@ void test_fs__atomic_write_read_and_beneath(void **state)
 	assert_int_equal(fs_read(path, &b, &e), -1);
 	assert_int_equal(e.code, ERR_TOO_LARGE);
 	buf_done(&b);
+	(void)str_print(path, sizeof path, "%s/a/pipe", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	buf_init(&b, 4);
+	assert_int_equal(fs_read(path, &b, &e), -1);
+	assert_int_equal(e.code, ERR_INVALID);
+	assert_non_null(strstr(e.msg, "is a pipe; it must be a regular file"));
+	buf_done(&b);
 	(void)str_print(path, sizeof path, "%s/a/link", dir);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -232,7 +232,7 @@ void test_field__bounds_are_exact(void **state)
 	accept("\"s\":\"ab\"");
 	accept("\"s\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
 	refuse("\"s\":\"a\"", "/s", "at least 2 characters");
-	refuse("\"s\":\"\"", "/s", "not empty");
+	refuse("\"s\":\"\"", "/s", "must not be empty");
 	refuse("\"s\":\"abcd\"", "/s", "at most 3 characters, not 4");
 	accept("\"z\":\"1KiB\"");
 	accept("\"z\":1073741824");

@@ -183,7 +183,9 @@ void test_gate__a_tie_or_worse_keeps_the_champion(void **state)
 	set_up(&b, 2, 2.2);
 	expect(&b, GATE_REFUSED);
 	assert_int_equal(item(&b, GATE_TESTED)->verdict, GATE_FAIL);
-	assert_non_null(strstr(b.r->reason, "Refused by 2 of 4 checks"));
+	assert_non_null(
+		strstr(b.r->reason, "Refused by 2 of 4 checks: The challenger's mae is 2.2"));
+	assert_non_null(strstr(b.r->reason, item(&b, GATE_TESTED)->sentence));
 	tear_down(&b);
 	/* A champion that breaks a requirement need not be beaten, only not be followed by worse.
 	 */

@@ -249,6 +249,11 @@ void test_policy__small_and_unlabelled_windows_decide_nothing(void **state)
 	assert_string_equal(d.cause[POLICY_PERFORMANCE].sentence,
 		"There are 59 labelled rows in window 2004-04-01 to 2004-07-01, fewer than the 60 "
 		"that a verdict needs: nothing is decided.");
+	w.labelled = 1;
+	policy_apply(&r, &s, &w, &d);
+	assert_non_null(
+		strstr(d.cause[POLICY_PERFORMANCE].sentence, "There is 1 labelled row in "));
+	s.cooldown = 2;
 	assert_true(isnan(d.cause[POLICY_PERFORMANCE].score));
 	assert_memory_equal(&s.cause[POLICY_PERFORMANCE], &before.cause[POLICY_PERFORMANCE],
 		sizeof(s.cause[0]));

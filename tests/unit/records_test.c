@@ -78,8 +78,7 @@ void test_records__csv(void **state)
 		RECORDS_CSV, STR("temp\n1\n"), "/1/id", "line 1: the header lacks the column id");
 	expect_fault(RECORDS_CSV, STR("id,temp,id\n"), "/1/id",
 		"line 1: the header has the column id twice");
-	expect_fault(
-		RECORDS_CSV, STR("id,temp\na\n"), "/2", "line 2 has 1 cells, the header has 2");
+	expect_fault(RECORDS_CSV, STR("id,temp\na\n"), "/2", "line 2 has 1 cell, the header has 2");
 	expect_fault(RECORDS_CSV, STR("\n\n"), "/1", "there is no header");
 }
 

@@ -152,13 +152,13 @@ void test_snapshot__a_file_that_is_none_is_refused(void **state)
 	(void)state;
 	assert_int_equal(snapshot_read(STR(HEAD(1, 1) PROJECT STEP(0, "[0,1]")), a, &f, &e), 0);
 	arena_drop(a);
-	refused("", "there are 0 lines of kind snapshot, not 1");
+	refused("", "the lines of kind snapshot are 0, not 1");
 	refused("x\n", "line 1: ");
 	refused("{\"kind\":\"nothing\"}\n", "line 1: /kind");
 	refused(PROJECT, "line 1: /kind: the first line, and no other, is the snapshot's");
 	refused(HEAD(0, 0) HEAD(0, 0), "line 2: /kind: the first line");
 	refused(HEAD(0, 0) PROJECT, "line 2: /kind: there are more lines of this kind");
-	refused(HEAD(2, 0) PROJECT, "there are 1 lines of kind project, not 2");
+	refused(HEAD(2, 0) PROJECT, "the lines of kind project are 1, not 2");
 	refused(HEAD(1, 1) PROJECT STEP(1, "[0]"), "line 3: /project: there is no such line: 1");
 	refused(HEAD(1, 1) PROJECT STEP(0, "[7]"), "line 3: /runtimes");
 	refused(HEAD(9000000, 0), "line 1: /projects");

@@ -211,7 +211,7 @@ void test_yaml__errors_have_line_column_and_path(void **state)
 		{ "kind: 5\nsteps: {}\n",
 			"line 1, column 1: /kind: must be a string (put it in quotes), not a whole "
 			"number" },
-		{ "kind: P\nsteps: {}\n", "line 2, column 1: /steps: must be not empty" },
+		{ "kind: P\nsteps: {}\n", "line 2, column 1: /steps: must not be empty" },
 		{ "kind: P\n", "line 1, column 1: /steps: is required" },
 		{ "kind: P\nsteps:\n  a:\n    rnu: x\n",
 			"line 4, column 5: /steps/a/rnu: is not known here; did you mean 'run'?" },
