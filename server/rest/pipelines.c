@@ -70,8 +70,8 @@ static void put_refuse(struct call *c, struct str commit, const struct err *why)
 			commit.p, field, after, why->msg);
 		e.code = why->code;
 	} else {
-		(void)err_field(&e, blame(in), "the file as it is stored: %s%s%s", field, after,
-			why->msg);
+		(void)err_field(
+			&e, blame(in), "the file as it is stored: %s%s%s", field, after, why->msg);
 		e.code = why->code;
 	}
 	call_fail(c, &e);
