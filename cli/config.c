@@ -130,7 +130,9 @@ int config_write(struct cli *c, const struct config *f, struct err *e)
 	add_line(&text, "ca_file", f->ca_file);
 	if (f->insecure_http)
 		add_line(&text, "insecure_http", STR("true"));
-	int rc = fs_write_atomic(path, buf_str(&text), 0600, e);
+	int rc = buf_failed(&text) ? err_set(e, ERR_TOO_LARGE,
+					     "the settings have more than %d bytes", CONFIG_MAX)
+				   : fs_write_atomic(path, buf_str(&text), 0600, e);
 	buf_done(&text);
 	return rc;
 }

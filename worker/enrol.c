@@ -68,7 +68,9 @@ static int credential_store(
 		return -1;
 	buf_init(&text, FILE_MAX);
 	field_encode(credential_fields, found, &text);
-	int rc = fs_write_atomic(path, buf_str(&text), 0600, e);
+	int rc = buf_failed(&text) ? err_set(e, ERR_TOO_LARGE,
+					     "the credential has more than %d bytes", FILE_MAX)
+				   : fs_write_atomic(path, buf_str(&text), 0600, e);
 	if (text.p != NULL)
 		mem_wipe(text.p, text.cap);
 	buf_done(&text);

@@ -40,7 +40,7 @@ struct cleanup {
 struct arena {
 	struct block *blocks;
 	struct cleanup *cleanups;
-	size_t total, limit;
+	size_t total, limit, refused;
 	unsigned refs;
 };
 
@@ -164,8 +164,16 @@ size_t arena_room(const struct arena *a)
 	return a->total < a->limit ? a->limit - a->total : 0;
 }
 
+void arena_refuse(struct arena *a, size_t max)
+{
+	a->refused = max;
+}
+
 int arena_check(const struct arena *a, struct err *e)
 {
+	if (a->refused != 0)
+		return err_set(
+			e, ERR_TOO_LARGE, "a part of this is larger than %zu bytes", a->refused);
 	if (a->total <= a->limit)
 		return 0;
 	return err_set(e, ERR_TOO_LARGE,

@@ -28,7 +28,8 @@ void arena_defer(struct arena *a, void (*fn)(void *), void *arg);
 size_t arena_used(const struct arena *a);
 size_t arena_room(const struct arena *a); /* what is left below the limit, overhead included */
 int arena_check(const struct arena *a, struct err *e)
-	__attribute__((warn_unused_result)); /* ERR_TOO_LARGE beyond the limit */
+	__attribute__((warn_unused_result)); /* ERR_TOO_LARGE beyond the limit, or when refused */
+void arena_refuse(struct arena *a, size_t max); /* a part of it is larger than max, and not whole */
 #define arena_new_of(a, type)      ((type *)arena_alloc((a), sizeof(type)))
 #define arena_array_of(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))
 

@@ -1,5 +1,6 @@
 #include "lib/base/buf.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
@@ -105,6 +106,16 @@ bool buf_failed(const struct buf *b)
 struct str buf_str(const struct buf *b)
 {
 	return (struct str){ b->p != NULL ? b->p : "", b->n };
+}
+
+struct str buf_keep(struct buf *b, struct arena *a)
+{
+	struct str s = arena_str(a, buf_str(b));
+
+	if (b->failed)
+		arena_refuse(a, b->max);
+	buf_done(b);
+	return s;
 }
 
 char *buf_take(struct buf *b)

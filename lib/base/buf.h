@@ -6,6 +6,8 @@
 #define LIB_BASE_BUF_H
 #include "lib/base/str.h"
 
+struct arena;
+
 struct buf {
 	char *p;
 	size_t n, cap, max;
@@ -28,6 +30,9 @@ void buf_grew(struct buf *b, size_t n);
 void buf_drop_front(struct buf *b, size_t n);
 bool buf_failed(const struct buf *b);
 struct str buf_str(const struct buf *b);
+/* Moves the bytes into the arena, with the NUL. What a ceiling has cut short must not be stored: it
+ * makes arena_check() fail. */
+struct str buf_keep(struct buf *b, struct arena *a);
 /* Hands the bytes over (to be freed with mem_free) and leaves the buffer empty. */
 char *buf_take(struct buf *b);
 

@@ -4,12 +4,12 @@
  * mismatch is a bug): DB_INT goes into int2, int4, int8; DB_TEXT into text; DB_JSON (JSON text)
  * into json and jsonb; the plural forms into arrays of these. NULL goes everywhere.
  *
- * What users can get wrong fails the unit with ERR_INVALID instead: an integer that its column
- * cannot hold, a NUL byte in text.
+ * What users can get wrong fails the unit instead: an integer that its column cannot hold, a NUL
+ * byte in text (ERR_INVALID), JSON that the ceiling of its buffer has cut short (ERR_TOO_LARGE).
  */
 #ifndef LIB_DB_ARG_H
 #define LIB_DB_ARG_H
-#include "lib/base/str.h"
+#include "lib/base/buf.h"
 
 enum db_kind {
 	DB_KIND_BOOL,
@@ -25,6 +25,7 @@ enum db_kind {
 struct db_arg {
 	enum db_kind kind;
 	bool is_null, is_array;
+	bool cut; /* not whole: cannot be sent */
 	int64_t i; /* also bool, µs since 1970, days since 1970 */
 	double f;
 	struct str s;
@@ -33,13 +34,15 @@ struct db_arg {
 	size_t n;
 };
 
-#define DB_NULL     ((struct db_arg){ .is_null = true })
-#define DB_BOOL(v)  ((struct db_arg){ .kind = DB_KIND_BOOL, .i = (v) })
-#define DB_INT(v)   ((struct db_arg){ .kind = DB_KIND_INT, .i = (int64_t)(v) })
-#define DB_REAL(v)  ((struct db_arg){ .kind = DB_KIND_REAL, .f = (v) })
-#define DB_TEXT(v)  ((struct db_arg){ .kind = DB_KIND_TEXT, .s = (v) })
-#define DB_TEXTZ(z) db_textz(z) /* NULL is NULL */
-#define DB_JSON(v)  ((struct db_arg){ .kind = DB_KIND_JSON, .s = (v) })
+#define DB_NULL       ((struct db_arg){ .is_null = true })
+#define DB_BOOL(v)    ((struct db_arg){ .kind = DB_KIND_BOOL, .i = (v) })
+#define DB_INT(v)     ((struct db_arg){ .kind = DB_KIND_INT, .i = (int64_t)(v) })
+#define DB_REAL(v)    ((struct db_arg){ .kind = DB_KIND_REAL, .f = (v) })
+#define DB_TEXT(v)    ((struct db_arg){ .kind = DB_KIND_TEXT, .s = (v) })
+#define DB_TEXTZ(z)   db_textz(z) /* NULL is NULL */
+#define DB_JSON(v)    ((struct db_arg){ .kind = DB_KIND_JSON, .s = (v) })
+#define DB_JSON_OF(b) /* struct buf * */                                                           \
+	((struct db_arg){ .kind = DB_KIND_JSON, .s = buf_str(b), .cut = buf_failed(b) })
 #define DB_BYTES(v) ((struct db_arg){ .kind = DB_KIND_BYTES, .s = (v) })
 /* µs since 1970 in UTC; INT64_MAX and INT64_MIN are infinity and -infinity. */
 #define DB_TIME(us)   ((struct db_arg){ .kind = DB_KIND_TIME, .i = (us) })

@@ -183,6 +183,8 @@ int db_encode(struct buf *out, uint32_t type, const struct db_arg *v, struct err
 		i++;
 	if (i == FITS)
 		bug_at(__FILE__, __LINE__, "a value is not of its parameter's type");
+	if (v->cut)
+		return err_set(e, ERR_TOO_LARGE, "A part of this is larger than can be stored");
 	rc = v->is_array ? put_array(out, fits[i].type, v, e) : put_scalar(out, type, v, e);
 	if (rc < 0)
 		return -1;

@@ -229,8 +229,7 @@ static int make_commit(struct call *c, struct str spec_json, struct commit *k, s
 	jsn_obj_begin(&w);
 	int rc = add_outputs(c, &spec, k, &w, e);
 	jsn_obj_end(&w);
-	k->summary = arena_str(c->arena, buf_str(&b));
-	buf_done(&b);
+	k->summary = buf_keep(&b, c->arena);
 	return rc;
 }
 

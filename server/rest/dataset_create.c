@@ -172,8 +172,7 @@ static void add_event(struct call *c, struct db_unit *u, const struct dataset_ve
 				   .subject = v->id,
 				   .parent = v->dataset_id,
 				   .actor = call_actor(c),
-				   .data = buf_str(&b) });
-	buf_done(&b);
+				   .data = buf_keep(&b, c->arena) });
 }
 
 static void version_write(struct call *c, const struct list *before)

@@ -16,6 +16,7 @@ void log_batch_add(struct log_batch *b, const struct log_line *line)
 	if (b->n++ != 0)
 		buf_addc(&b->json, ',');
 	buf_add(&b->json, buf_str(&one));
+	b->json.failed |= one.failed;
 	buf_done(&one);
 }
 

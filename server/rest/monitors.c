@@ -179,13 +179,17 @@ static void monitor_put(struct call *c)
 	}
 	buf_init(&b, SPEC_MAX);
 	field_encode(monitor_spec_fields, &f->spec, &b);
+	if (buf_failed(&b)) {
+		buf_done(&b);
+		call_invalid(c, "/spec", "has more than %d bytes as JSON", SPEC_MAX);
+		return;
+	}
 	*m = (struct monitor_row){ .project_id = c->project_id,
 		.name = f->metadata.name,
-		.spec = arena_str(c->arena, buf_str(&b)),
+		.spec = buf_keep(&b, c->arena),
 		.source = c->req->body,
 		.alias = f->spec.subject.alias,
 		.created_by = call_actor(c) };
-	buf_done(&b);
 	c->state = m;
 	struct db_unit *u = call_unit(c);
 	monitor_store_look(u, m, f->spec.subject.model, f->spec.retrain.pipeline);

@@ -98,11 +98,18 @@ static void put_write(struct call *c)
 	const struct put_plan *p = c->state;
 	const struct list *triggers = &p->file->spec.triggers;
 	int64_t now = clock_now(c->app->clock);
-	struct db_unit *u = call_unit(c);
 	struct buf b;
+	struct err e;
 
 	buf_init(&b, SPEC_MAX);
 	field_encode(pipeline_spec_fields, &p->file->spec, &b);
+	if (buf_failed(&b)) {
+		buf_done(&b);
+		(void)err_field(&e, "/spec", "has more than %d bytes as JSON", SPEC_MAX);
+		put_refuse(c, p->commit, &e);
+		return;
+	}
+	struct db_unit *u = call_unit(c);
 	pipeline_store_put(u, &(struct pipeline_row){ .id = call_id(c, "pl"),
 				      .project_id = c->project_id,
 				      .name = call_param(c, "pipeline"),

@@ -91,9 +91,7 @@ static struct str labels_json(struct call *c, const struct list *labels)
 		jsn_str(&w, list_at(labels, struct field_pair, i)->value);
 	}
 	jsn_obj_end(&w);
-	struct str out = arena_str(c->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, c->arena);
 }
 
 static void run_create(struct call *c)

@@ -109,9 +109,7 @@ static struct str join_data(struct call *c, const struct join_token_new *in)
 	}
 	jsn_obj_end(&w);
 	jsn_obj_end(&w);
-	struct str out = arena_str(c->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, c->arena);
 }
 
 static void join_token(struct call *c)

@@ -99,9 +99,7 @@ static struct str training_json(const struct finishing *f)
 	jsn_key(&w, "to");
 	jsn_str(&w, t->to);
 	jsn_obj_end(&w);
-	struct str out = arena_str(f->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, f->arena);
 }
 
 static struct str datasets_json(const struct finishing *f)
@@ -124,9 +122,7 @@ static struct str datasets_json(const struct finishing *f)
 		jsn_obj_end(&w);
 	}
 	jsn_list_end(&w);
-	struct str out = arena_str(f->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, f->arena);
 }
 
 static struct str new_id(struct finishing *f, const char *prefix)

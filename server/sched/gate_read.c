@@ -393,7 +393,5 @@ struct str gate_json(const struct gate_spec *spec, const struct gate_verdict_mad
 		put_item(&w, &g->result.item[i]);
 	jsn_list_end(&w);
 	jsn_obj_end(&w);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, a);
 }

@@ -242,8 +242,7 @@ static int pin_models(struct flow *f, const struct db_rows *rows)
 		}
 	}
 	jsn_obj_end(&w);
-	f->models_json = arena_str(f->arena, buf_str(&b));
-	buf_done(&b);
+	f->models_json = buf_keep(&b, f->arena);
 	return rc;
 }
 
@@ -289,9 +288,7 @@ static struct str names_json(struct flow *f, const struct list *names)
 	for (size_t i = 0; i < names->n; i++)
 		jsn_str(&w, *list_at(names, struct str, i));
 	jsn_list_end(&w);
-	struct str out = arena_str(f->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, f->arena);
 }
 
 static int make_steps(struct flow *f)

@@ -23,6 +23,8 @@ static void launcher_done(
 
 int launcher_add(struct flow *f, struct err *e)
 {
+	if (arena_check(f->arena, e) < 0)
+		return -1;
 	return db_group_add(f->app->launcher->group, f, LAUNCH_BYTES + 2 * f->spec_json.n, e);
 }
 

@@ -317,9 +317,7 @@ struct str policy_state_write(const struct policy_state *s, struct arena *a)
 	jsn_obj_begin(&w);
 	write_state(&w, s);
 	jsn_obj_end(&w);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, a);
 }
 
 /* ---- mutes ---- */
@@ -375,12 +373,11 @@ struct str monitor_mutes_with(struct str mutes_json, const struct mute *m, struc
 		buf_init(&one, JSON_MAX);
 		jsn_write(jsn_at(old, i), &one);
 		jsn_raw(&w, buf_str(&one));
+		b.failed |= one.failed;
 		buf_done(&one);
 	}
 	write_mute(&w, m);
 	jsn_list_end(&w);
 	jsn_doc_free(doc);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, a);
 }

@@ -51,9 +51,7 @@ static struct str step_data(struct plan *p, const struct plan_step *s, struct st
 	jsn_key(&w, "worker_id");
 	jsn_str(&w, s->worker_id);
 	jsn_obj_end(&w);
-	struct str out = arena_str(p->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, p->arena);
 }
 
 static const char *const step_events[] = { "step.waiting", "step.queued", "step.assigned",
@@ -146,9 +144,7 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 	jsn_key(&w, "lost_after");
 	jsn_int(&w, lost_after(s));
 	jsn_obj_end(&w);
-	struct str out = arena_str(p->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, p->arena);
 }
 
 /* How many GPUs: 2, "H100:4", {"count": 4}; the details are read again by the scheduler. */
@@ -446,6 +442,8 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	if (follow_dag(p, &next, e) < 0)
 		return -1;
 	conclude(p, &next);
+	if (arena_check(a, e) < 0)
+		return -1;
 	if (p->steps.n != 0 || p->cancel_n != 0 || p->run_changed)
 		*ret_plan = p;
 	return 0;

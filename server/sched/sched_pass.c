@@ -53,9 +53,7 @@ static struct str devices_json(struct arena *a, const struct place_assignment *p
 	for (uint32_t i = 0; i < p->gpus_n; i++)
 		jsn_str(&w, p->gpus[i]);
 	jsn_list_end(&w);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, a);
 }
 
 static struct list copy_gpus(struct arena *a, const struct place_assignment *placed)

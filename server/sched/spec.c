@@ -401,9 +401,7 @@ struct str spec_inputs_json(
 			jsn_str(&w, v->text);
 	}
 	jsn_obj_end(&w);
-	struct str out = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, a);
 }
 
 /* ---- rendering ---- */

@@ -176,9 +176,7 @@ static struct str decision_data(struct closing *c, const struct decision_row *d)
 	jsn_key(&w, "fired");
 	jsn_bool(&w, d->fired);
 	jsn_obj_end(&w);
-	struct str out = arena_str(c->arena, buf_str(&b));
-	buf_done(&b);
-	return out;
+	return buf_keep(&b, c->arena);
 }
 
 static void add_decisions(struct closing *c, struct db_unit *u, struct str run_id)
@@ -282,9 +280,7 @@ static int render_inputs(struct closing *c, struct str *ret, struct err *e)
 		jsn_str(&w, text);
 	}
 	jsn_obj_end(&w);
-	if (rc == 0)
-		*ret = arena_str(c->arena, buf_str(&b));
-	buf_done(&b);
+	*ret = buf_keep(&b, c->arena);
 	return rc;
 }
 

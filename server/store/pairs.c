@@ -17,5 +17,5 @@ struct db_arg pairs_json(const struct list *pairs, struct buf *b)
 		jsn_str(&w, p->value);
 	}
 	jsn_obj_end(&w);
-	return DB_JSON(buf_str(b));
+	return DB_JSON_OF(b);
 }

@@ -26,8 +26,7 @@ void pipeline_store_put(struct db_unit *u, const struct pipeline_row *p)
 		buf_init(&b, 4096);
 		field_encode(trigger_spec_fields, t, &b);
 		db_stmt(u, SQL_PIPELINE_TRIGGER_ADD, DB_TEXT(p->project_id), DB_TEXT(p->name),
-			DB_INT(i), DB_TEXTZ(kind_of(t)), DB_TEXT(subject_of(t)),
-			DB_JSON(buf_str(&b)));
+			DB_INT(i), DB_TEXTZ(kind_of(t)), DB_TEXT(subject_of(t)), DB_JSON_OF(&b));
 		buf_done(&b);
 	}
 }

@@ -12,7 +12,7 @@ static struct db_arg retention_json(const struct retention *r, struct buf *b)
 
 	buf_init(b, RETENTION_TEXT);
 	field_encode(f->sub, &holder.retention, b);
-	return DB_JSON(buf_str(b));
+	return DB_JSON_OF(b);
 }
 
 void project_store_add(

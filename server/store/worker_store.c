@@ -62,6 +62,7 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 		buf_init(&one, 65536);
 		field_encode(device_fields, list_at(&in->devices, struct device, i), &one);
 		jsn_raw(&w, buf_str(&one));
+		devices.failed |= one.failed;
 		buf_done(&one);
 	}
 	jsn_list_end(&w);
@@ -73,8 +74,8 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 	jsn_list_end(&w);
 	db_stmt(u, SQL_WORKER_INVENTORY, DB_TEXT(id), DB_TEXT(in->boot_id),
 		DB_TEXT(text(in->release)), DB_TEXTS(in->runtimes.items, in->runtimes.n),
-		DB_REAL(in->cpus), DB_INT(in->memory), DB_INT(in->disk_free),
-		DB_JSON(buf_str(&devices)), DB_JSON(buf_str(&warnings)));
+		DB_REAL(in->cpus), DB_INT(in->memory), DB_INT(in->disk_free), DB_JSON_OF(&devices),
+		DB_JSON_OF(&warnings));
 	db_stmt(u, SQL_WORKER_DISK, DB_TEXT(id), DB_INT(in->disk_free));
 	buf_done(&devices);
 	buf_done(&warnings);

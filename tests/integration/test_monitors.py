@@ -441,6 +441,20 @@ def test_ndjson_and_what_is_missing(api, trained):
     assert "line 1, column p" in bad["detail"]
 
 
+def test_a_mute_too_many_is_refused_and_leaves_the_others(server, api, trained):
+    put(api, "full")
+    server.sql("""UPDATE monitor SET mutes = (SELECT jsonb_agg(jsonb_build_object('feature', 'f' || i, 'until', '2022-01-01T00:00:00Z',
+        'reason', repeat('x', 1000))) FROM generate_series(1, 980) i) WHERE name = 'full'""")
+    for i in range(20):
+        mute = {"feature": f"g{i}", "until": "2022-01-01T00:00:00Z", "reason": "y" * 1000}
+        reply = api.post(f"{BASE}/monitors/full/mutes", mute, expect=(200, 413))
+        if reply.status == 413:
+            break
+    assert reply.status == 413 and "1048576 bytes" in reply.json()["detail"]
+    mutes = api.get(f"{BASE}/monitors/full", expect=200).json()["mutes"]
+    assert len(mutes) == 980 + i and mutes[0]["feature"] == "f1"
+
+
 def test_a_mute_silences_a_feature_and_the_monitor(api, trained):
     put(api, "mute", policy={"performance": {"action": "alert", "max_ratio": 1.1, "clear_ratio": 1, "k": 1, "n": 1},
                              "data_quality": {"action": "block"}})

@@ -65,6 +65,25 @@ void test_arena__goes_on_beyond_its_limit_and_says_so(void **state)
 	arena_drop(a);
 }
 
+void test_buf__what_is_cut_short_is_not_kept_for_whole(void **state)
+{
+	struct arena *a = arena_new(4096);
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 5);
+	buf_adds(&b, "12345");
+	assert_string_equal(buf_keep(&b, a).p, "12345");
+	assert_int_equal(arena_check(a, &e), 0);
+	buf_adds(&b, "12345");
+	buf_addc(&b, '6');
+	assert_int_equal(buf_keep(&b, a).n, 5);
+	assert_int_equal(arena_check(a, &e), -1);
+	assert_non_null(strstr(e.msg, "larger than 5 bytes"));
+	arena_drop(a);
+}
+
 void test_buf__ceiling_is_exact_and_sticky(void **state)
 {
 	struct buf b;
