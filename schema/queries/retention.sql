@@ -21,16 +21,20 @@ WITH gone AS (
 )
 SELECT count(*) AS n FROM gone;
 
+-- Logs are found by the week in which they began, which is not after their end; one that came late waits for its week to pass.
 -- name: retention_logs_old :one
 -- params: project_id text
 SELECT count(*) AS n FROM log l JOIN attempt a ON a.id = l.attempt_id JOIN project p ON p.id = a.project_id
-WHERE p.id = $1 AND l.removed_at IS NULL AND a.ended_at < now() - span_us(p.retention->>'logs') * interval '1 microsecond';
+WHERE p.id = $1 AND l.removed_at IS NULL AND l.made <= (SELECT (now() - span_us(q.retention->>'logs')
+		* interval '1 microsecond')::date FROM project q WHERE q.id = $1)
+	AND a.ended_at < now() - span_us(p.retention->>'logs') * interval '1 microsecond';
 
 -- name: retention_logs_remove :one
 -- params: project_id text, count bigint
 WITH old AS (
 	SELECT l.attempt_id, l.made FROM log l JOIN attempt a ON a.id = l.attempt_id JOIN project p ON p.id = a.project_id
-	WHERE p.id = $1 AND l.removed_at IS NULL
+	WHERE p.id = $1 AND l.removed_at IS NULL AND l.made <= (SELECT (now() - span_us(q.retention->>'logs')
+			* interval '1 microsecond')::date FROM project q WHERE q.id = $1)
 		AND a.ended_at < now() - span_us(p.retention->>'logs') * interval '1 microsecond'
 	LIMIT $2
 ), chunk AS (

@@ -1,6 +1,7 @@
 """Retention: what goes when its age has passed, what stays, and what a dry run says."""
 import pytest
 
+from harness import ROOT
 from spool import Attempt, Worker, frames, new_id
 
 RETENTION = {"runs": "30d", "logs": "7d", "artifacts": "14d", "windows": "10d"}
@@ -25,7 +26,11 @@ def ended(server, worker, project_id, age):
     a.put(text)
     a.final(text)
     tracking = new_id("x")[2:].ljust(32, "0")
+    week = f"date_trunc('week', now() - interval '{age}')::date"
     server.sql(f"""
+        SELECT partition_ensure('log_chunk', 'week', {week});
+        UPDATE log SET made = {week} WHERE attempt_id = '{a.id}';
+        UPDATE log_chunk SET made = {week} WHERE attempt_id = '{a.id}';
         UPDATE run SET state = 'succeeded', ended_at = now() - interval '{age}' WHERE id = '{a.run}';
         UPDATE attempt SET state = 'succeeded', ended_at = now() - interval '{age}' WHERE id = '{a.id}';
         UPDATE step SET state = 'succeeded', ended_at = now() - interval '{age}', tracking_run = '{tracking}'
@@ -76,6 +81,32 @@ def test_ages(server, api, project, worker):
                       "type = 'project.retention_applied'") == ["2"]
     again = api.post(f"/api/v1/projects/{name}/retention", expect=200).json()
     assert (again["runs"], again["logs"], again["artifacts"]) == (0, 0, 0)
+
+
+def test_a_log_that_came_late_waits_for_its_week(server, api, project, worker):
+    name, project_id = project
+    a = ended(server, worker, project_id, "8 days")
+    server.sql(f"""UPDATE log SET made = date_trunc('week', now())::date WHERE attempt_id = '{a.id}';
+        UPDATE log_chunk SET made = date_trunc('week', now())::date WHERE attempt_id = '{a.id}'""")
+    assert api.post(f"/api/v1/projects/{name}/retention", expect=200).json()["logs"] == 0
+    assert left(server, a) == ALL
+
+
+def statement(name):
+    """A statement of schema/queries, with its parameters as $1 …"""
+    text = "".join(f.read_text() for f in sorted((ROOT / "schema/queries").glob("*.sql")))
+    body = text.split(f"-- name: {name} :")[1].split("-- name:")[0].split("\n", 1)[1]
+    return "\n".join(line for line in body.splitlines() if not line.startswith("--")).rstrip().rstrip(";")
+
+
+@pytest.mark.parametrize("name, types, values, index", [
+    ("retention_logs_old", "text", "'x'", "log_kept"), ("retention_logs_remove", "text, bigint", "'x', 5", "log_kept"),
+    ("decision_outcome", "text", "'x'", "decision_run"),
+    ("decision_list", "text, text, text, bigint", "'x', 'm', 'z', 5", "decision_monitor")])
+def test_statements_that_must_not_read_whole_tables(server, name, types, values, index):
+    plan = "\n".join(server.sql(f"""SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan;
+        PREPARE s ({types}) AS {statement(name)}; EXPLAIN EXECUTE s ({values})"""))
+    assert f" {index} " in plan, plan
 
 
 def test_more_than_a_batch(server, api, project, worker):
