@@ -408,8 +408,9 @@ static const struct field pipeline_schedule_fields[] = {
 #undef THIS
 #define THIS pipeline_owed
 static const struct field pipeline_owed_fields[] = {
-	{ "trigger", FIELD_STR, R, AT(trigger), .doc = "schedule or pipeline" },
-	{ "key", FIELD_STR, R, AT(key), .doc = "The time, or the run that has ended" },
+	{ "trigger", FIELD_STR, R, AT(trigger), .doc = "schedule, pipeline or dataset" },
+	{ "key", FIELD_STR, R, AT(key),
+		.doc = "The time, the run that has ended, or the new version" },
 	{ "tries", FIELD_INT, R, AT(tries), .doc = "How often it was tried" },
 	{ "try_at", FIELD_TIME, R, AT(try_at), .doc = "When it is tried again" },
 	{ "error", FIELD_STR, R, AT(error), .doc = "Why it could not be started" },

@@ -31,7 +31,6 @@ struct app {
 	struct finish *finish; /* sched/finish.h */
 	struct sched *sched; /* sched/sched.h: leader duties */
 	struct why *why; /* sched/why.h: why steps wait */
-	struct triggers *triggers; /* sched/triggers.h */
 	struct schedules *schedules; /* sched/schedules.h */
 	struct metrics *metrics; /* rest/metrics.h */
 	char instance[ID_MAX];

@@ -36,7 +36,6 @@
 #include "server/sched/retention.h"
 #include "server/sched/sched.h"
 #include "server/sched/schedules.h"
-#include "server/sched/triggers.h"
 #include "server/sched/why.h"
 #include "server/sched/windows.h"
 #include "server/store/credential.h"
@@ -308,7 +307,6 @@ static int server_open(struct server *s, struct err *e)
 	app->why = why_new(app);
 	app->sched = sched_new(app);
 	s->retention = retention_daily_new(app);
-	app->triggers = triggers_new(app);
 	app->schedules = schedules_new(app);
 	return open_listener(s, e);
 }
@@ -339,7 +337,6 @@ static void server_close(struct server *s)
 	logs_stop(app->logs);
 	streams_stop(app->streams);
 	access_stop(app->access);
-	triggers_free(app->triggers);
 	schedules_free(app->schedules);
 	sched_free(app->sched);
 	app->sched = NULL;

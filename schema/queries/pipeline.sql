@@ -1,4 +1,4 @@
--- One row when something has changed.
+-- One row when something has changed; then what could not be started is tried at once.
 -- name: pipeline_put :one
 -- params: id text, project_id text, name text, repository text, ref text, path text, commit text, spec jsonb, source text, actor text
 WITH put AS (
@@ -11,6 +11,8 @@ WITH put AS (
 	RETURNING id
 ), told AS (
 	INSERT INTO event (project_id, type, subject, actor) SELECT $2, 'pipeline.updated', id, $10 FROM put
+), again AS (
+	UPDATE trigger_due d SET try_at = now() FROM put WHERE d.pipeline_id = put.id AND d.over_at IS NULL
 )
 SELECT id FROM put;
 
@@ -59,19 +61,3 @@ WITH gone AS (
 	INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'pipeline.deleted', id, $3 FROM gone
 )
 SELECT id FROM gone;
-
--- Pipelines that a new version of a data set starts.
--- name: pipeline_dataset_triggered :many
--- params: project_id text, dataset text
-SELECT DISTINCT p.name FROM pipeline p JOIN pipeline_trigger t ON t.pipeline_id = p.id
-WHERE p.project_id = $1 AND t.kind = 'dataset' AND t.subject = $2 AND NOT p.paused;
-
--- Versions made lately whose pipelines may not have been started, because a server went away in between.
--- name: pipeline_dataset_missed :many
-SELECT d.project_id, d.name AS dataset, v.id AS version_id, p.name AS pipeline
-FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
-JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
-JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
-WHERE v.created_at > now() - interval '1 hour' AND v.created_at > p.created_at
-	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
-ORDER BY v.created_at LIMIT 100;

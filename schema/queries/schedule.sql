@@ -80,11 +80,36 @@ WHERE t.kind = 'pipeline' AND r.ended_at > $1 - interval '1 hour' AND r.ended_at
 	AND NOT EXISTS (SELECT 1 FROM run o WHERE o.pipeline_id = p.id AND o.trigger = 'pipeline' AND o.trigger_key = r.id)
 ON CONFLICT DO NOTHING;
 
--- What there is to do: how many runs are owed now, and whether ends of runs start any.
+-- What a new version of a data set starts.
+-- name: trigger_dataset :exec
+-- params: version_id text, now timestamptz
+INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
+SELECT DISTINCT p.id, 'dataset', v.id, $2, $2
+FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
+JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
+JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
+WHERE v.id = $1 AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
+ON CONFLICT DO NOTHING;
+
+-- The same for versions made lately, because a server may have gone away in between.
+-- name: trigger_dataset_missed :exec
+-- params: now timestamptz
+INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
+SELECT DISTINCT p.id, 'dataset', v.id, $1, $1
+FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
+JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
+JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
+WHERE v.created_at > $1 - interval '1 hour' AND v.created_at > p.created_at
+	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
+ON CONFLICT DO NOTHING;
+
+-- What there is to do: how many runs are owed now, and whether ends of runs or new data
+-- start any.
 -- name: trigger_due_look :one
 -- params: now timestamptz
 SELECT (SELECT count(*) FROM (SELECT 1 FROM trigger_due WHERE over_at IS NULL AND try_at <= $1 LIMIT 20) d) AS owed,
-	EXISTS (SELECT 1 FROM pipeline_trigger WHERE kind = 'pipeline') AS upstream;
+	EXISTS (SELECT 1 FROM pipeline_trigger WHERE kind = 'pipeline') AS upstream,
+	EXISTS (SELECT 1 FROM pipeline_trigger WHERE kind = 'dataset') AS datasets;
 
 -- Takes owed runs up, those that came first: nobody else does before `until`, and they come again when this server goes away.
 -- name: trigger_due_take :many
@@ -104,10 +129,19 @@ FROM taken t JOIN pipeline p ON p.id = t.pipeline_id ORDER BY t.due_at;
 -- params: pipeline_id text, trigger text, key text
 UPDATE trigger_due SET over_at = now(), error = '' WHERE pipeline_id = $1 AND trigger = $2 AND key = $3;
 
+-- Told when the reason is a new one.
 -- name: trigger_due_failed :exec
 -- params: pipeline_id text, trigger text, key text, try_at timestamptz, error text
-UPDATE trigger_due SET tries = tries + 1, try_at = $4, error = $5
-WHERE pipeline_id = $1 AND trigger = $2 AND key = $3 AND over_at IS NULL;
+WITH was AS (
+	SELECT error FROM trigger_due WHERE pipeline_id = $1 AND trigger = $2 AND key = $3 AND over_at IS NULL FOR UPDATE
+), again AS (
+	UPDATE trigger_due d SET tries = d.tries + 1, try_at = $4, error = $5 FROM was
+	WHERE d.pipeline_id = $1 AND d.trigger = $2 AND d.key = $3 RETURNING was.error
+)
+INSERT INTO event (project_id, type, subject, data)
+SELECT p.project_id, 'pipeline.trigger_failed', p.id,
+	jsonb_build_object('trigger', $2::text, 'key', $3::text, 'error', $5::text, 'try_at', $4::timestamptz)
+FROM again a JOIN pipeline p ON p.id = $1 WHERE a.error <> $5;
 
 -- name: trigger_due_refused :exec
 -- params: pipeline_id text, trigger text, key text, error text

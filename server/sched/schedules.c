@@ -28,7 +28,8 @@ struct schedules {
 	size_t on_the_way; /* callbacks that will come */
 	size_t launching;
 	int64_t sweep_at; /* loop_now() */
-	bool looking, settling, taking, upstream, closing;
+	bool looking, settling, taking, closing;
+	bool upstream, datasets; /* such triggers exist */
 };
 
 /* What has been reached, on its way through a thread. */
@@ -109,10 +110,11 @@ static void on_tick(void *arg)
 
 	if (!sched_leading(s->app->sched))
 		return;
-	if (s->upstream && at >= s->sweep_at) {
+	if ((s->upstream || s->datasets) && at >= s->sweep_at) {
 		struct db_unit *u = db_unit(s->app->db, NULL);
 		s->sweep_at = at + SWEEP_US;
 		trigger_store_upstream_missed(u, now);
+		trigger_store_dataset_missed(u, now);
 		trigger_store_forget(u, now - KEEP_US);
 		send(s, u, DB_WRITE, on_noted, s);
 	}
@@ -124,12 +126,17 @@ static void on_event(void *arg, const struct event *ev, struct str project_id)
 	struct schedules *s = arg;
 
 	(void)project_id;
-	if (!s->upstream || !sched_leading(s->app->sched) ||
-		!(str_is(ev->type, "run.succeeded") || str_is(ev->type, "run.failed") ||
-			str_is(ev->type, "run.cancelled")))
+	bool version = str_is(ev->type, "dataset.version_created");
+	bool end = s->upstream &&
+		   (str_is(ev->type, "run.succeeded") || str_is(ev->type, "run.failed") ||
+			   str_is(ev->type, "run.cancelled"));
+	if ((!version && !end) || !sched_leading(s->app->sched))
 		return;
 	struct db_unit *u = db_unit(s->app->db, NULL);
-	trigger_store_upstream(u, ev->subject, clock_now(s->app->clock));
+	if (version)
+		trigger_store_dataset(u, ev->subject, clock_now(s->app->clock));
+	else
+		trigger_store_upstream(u, ev->subject, clock_now(s->app->clock));
 	send(s, u, DB_WRITE, on_noted, s);
 }
 
@@ -219,6 +226,7 @@ static void on_look(void *arg, const struct db_rows *rows, const struct err *e)
 	s->looking = false;
 	if (e->code == ERR_OK && !s->closing) {
 		s->upstream = db_bool(&rows[1], 0, db_col(&rows[1], "upstream"));
+		s->datasets = db_bool(&rows[1], 0, db_col(&rows[1], "datasets"));
 		if (rows[0].n != 0 && !s->settling)
 			begin_settling(s, &rows[0]);
 		if (db_int(&rows[1], 0, db_col(&rows[1], "owed")) != 0 && !s->taking &&

@@ -1,5 +1,6 @@
 /*
- * Runs that start by the clock and at the end of other pipelines' runs. The leader decides which
+ * Runs that start by the clock, at the end of other pipelines' runs, and when data sets get new
+ * versions. The leader decides which
  * instants of a schedule have come (server/core/schedule) and writes down the runs that are owed,
  * each once; then it makes them, and tries again for a day what cannot be made now.
  */

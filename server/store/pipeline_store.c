@@ -53,13 +53,3 @@ void pipeline_store_delete(
 {
 	db_stmt(u, SQL_PIPELINE_DELETE, DB_TEXT(project_id), DB_TEXT(name), DB_TEXT(actor));
 }
-
-void pipeline_store_triggered(struct db_unit *u, struct str project_id, struct str dataset)
-{
-	db_stmt(u, SQL_PIPELINE_DATASET_TRIGGERED, DB_TEXT(project_id), DB_TEXT(dataset));
-}
-
-void pipeline_store_missed(struct db_unit *u)
-{
-	db_add(u, SQL_PIPELINE_DATASET_MISSED, NULL, 0);
-}

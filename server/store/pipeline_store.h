@@ -17,9 +17,5 @@ void pipeline_store_pause(
 	struct db_unit *u, struct str project_id, struct str name, bool paused, struct str actor);
 void pipeline_store_delete(
 	struct db_unit *u, struct str project_id, struct str name, struct str actor);
-/* Rows: name. */
-void pipeline_store_triggered(struct db_unit *u, struct str project_id, struct str dataset);
-/* Rows: project_id, dataset, version_id, pipeline. */
-void pipeline_store_missed(struct db_unit *u);
 
 #endif

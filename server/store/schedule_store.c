@@ -72,6 +72,16 @@ void trigger_store_upstream_missed(struct db_unit *u, int64_t now)
 	db_stmt(u, SQL_TRIGGER_UPSTREAM_MISSED, DB_TIME(now));
 }
 
+void trigger_store_dataset(struct db_unit *u, struct str version_id, int64_t now)
+{
+	db_stmt(u, SQL_TRIGGER_DATASET, DB_TEXT(version_id), DB_TIME(now));
+}
+
+void trigger_store_dataset_missed(struct db_unit *u, int64_t now)
+{
+	db_stmt(u, SQL_TRIGGER_DATASET_MISSED, DB_TIME(now));
+}
+
 void trigger_store_look(struct db_unit *u, int64_t now)
 {
 	db_stmt(u, SQL_TRIGGER_DUE_LOOK, DB_TIME(now));

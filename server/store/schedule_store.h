@@ -28,11 +28,16 @@ void schedule_store_later(struct db_unit *u, struct str pipeline_id, struct str 
 void trigger_store_upstream(struct db_unit *u, struct str run_id, int64_t now);
 void trigger_store_upstream_missed(struct db_unit *u, int64_t now);
 
+/* What a new version of a data set starts; of those that were made lately. */
+void trigger_store_dataset(struct db_unit *u, struct str version_id, int64_t now);
+void trigger_store_dataset_missed(struct db_unit *u, int64_t now);
+
 /* A run that is owed. */
 struct trigger_key {
 	struct str pipeline_id, trigger, key;
 };
-/* A row: owed (how many now, up to 20), upstream (whether ends of runs start any). */
+/* A row: owed (how many now, up to 20), upstream and datasets (whether ends of runs or new
+ * versions start any). */
 void trigger_store_look(struct db_unit *u, int64_t now);
 /* Rows: the key's columns, due_at, tries, project_id, name. */
 void trigger_store_take(struct db_unit *u, int64_t now, int64_t until, int64_t count);

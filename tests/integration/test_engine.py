@@ -729,6 +729,37 @@ def test_new_data_starts_the_pipelines_that_wait_for_it_once(server, admin, proj
     assert len(admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"]) == 2
 
 
+def test_a_trigger_that_cannot_start_its_run_is_tried_less_and_less_and_says_why(server, admin, project):
+    trigger = "  triggers: [{dataset: {name: d}}]\n"
+    bad = pipeline({"a": step(project)}, name="stuck", spec=trigger + "  models: {m: {name: nobody, alias: champion}}\n")
+    path = f"/api/v1/projects/{project}/pipelines/stuck"
+    assert not admin.put(path, {"source": bad}, expect=200).json().get("owed")
+    data_of(server, admin, project, "d", 1)
+    mine = f"pipeline_id = (SELECT p.id FROM pipeline p JOIN project j ON j.id = p.project_id WHERE j.name = '{project}' AND p.name = 'stuck')"
+
+    def owed(tries):
+        [o] = admin.get(path, expect=200).json().get("owed") or [{}]
+        return o if o.get("tries") == tries else None
+
+    def told():
+        return server.sql("SELECT data ->> 'error' FROM event e JOIN project p ON p.id = e.project_id"
+                          f" WHERE p.name = '{project}' AND type = 'pipeline.trigger_failed' ORDER BY e.id")
+
+    for n in range(1, 5):
+        o = until(lambda: owed(n), 30)
+        wait = float(server.sql(f"SELECT extract(epoch FROM try_at - now()) FROM trigger_due WHERE {mine}")[0])
+        assert 5 * 2 ** (n - 1) < wait <= 10 * 2 ** (n - 1), n
+        assert o["trigger"] == "dataset" and o["key"].startswith("dsv_") and "nobody" in o["error"]
+        if n < 4:
+            server.sql(f"UPDATE trigger_due SET try_at = now() WHERE {mine}")
+    assert told() == [o["error"]]
+    # What changes is tried at once.
+    admin.put(path, {"source": pipeline({"a": step(project)}, name="stuck", spec=trigger)}, expect=200)
+    [run] = until(lambda: admin.get(f"/api/v1/projects/{project}/runs", expect=200).json()["items"], 15)
+    assert (run["trigger"], run["trigger_key"]) == ("dataset", o["key"])
+    assert not admin.get(path, expect=200).json().get("owed")
+
+
 def test_outputs_are_committed_and_reach_the_next_step(admin, project, hand):
     run = submit(admin, project, pipeline({"a": step(project, outputs="{o: {path: dir}}"), "b": step(project, needs="[a]")}))
     [a] = hand.take()
