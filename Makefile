@@ -78,7 +78,7 @@ PROGRAMS := $(if $(wildcard server/main.c),tidemill-server) $(if $(wildcard work
 
 all: programs extras ## Build all programs of the chosen variant
 programs: $(PROGRAMS:%=$(B)/%)
-extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise $(B)/checksql $(if $(wildcard /usr/include/http_parser.h),$(B)/h1_diff)
+extras: $(TOOLS:%=$(B)/%) $(B)/db_exercise $(B)/checksql $(B)/sim_place $(if $(wildcard /usr/include/http_parser.h),$(B)/h1_diff)
 
 $(B)/%.o: %.c | $(GEN)/sql.h
 	@mkdir -p $(@D)
@@ -124,6 +124,9 @@ $(B)/bench_http: $(call obj,tests/bench/http.c) $(B)/libtidemill.a
 $(B)/bench_load: $(call obj,tests/bench/load.c tests/bench/wire.c)
 	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $^ $(LDFLAGS)
 $(B)/bench_place: $(call obj,tests/bench/place.c $(wildcard server/core/place*.c) server/core/gpus.c) $(B)/libtidemill.a
+	$(call LINK_CMD,$(filter %.o,$^))
+$(B)/sim_place: $(call obj,$(wildcard tests/sim/*.c server/core/place*.c) server/core/gpus.c server/core/names.c \
+		server/sched/snapshot.c server/sched/replay.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/h1_diff: $(call obj,tests/fuzz/h1_diff.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^)) -lhttp_parser

@@ -33,7 +33,8 @@ static const struct field blocker_fields[] = {
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, what the GPUs must be, a runtime, a pool, a group, a "
 		       "project, the step for which a worker is kept" },
-	{ "value", FIELD_STR, R | E, AT(value), .doc = "A label's value" },
+	{ "value", FIELD_STR, R | E, AT(value),
+		.doc = "A label's value; the step for which the rest of a quota is kept" },
 	{ "unit", FIELD_STR, R | E, AT(unit),
 		.doc = "Of the amounts: gpus, bytes, millicpus or steps" },
 	{ "need", FIELD_INT, R | E, AT(need), HAS(has_need), .doc = "What it asks for" },

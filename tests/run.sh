@@ -5,7 +5,7 @@
 #
 # Installs what is missing (tools/install.sh). Logs and JUnit reports go to build/test/. A group that cannot run on this
 # machine (no Docker daemon can be started, no browser …) is skipped with its reason; with CI=true that is a failure.
-# SOAK=1 runs the campaigns of tests/faults in full; SEED=n repeats one.
+# SOAK=1 runs the campaigns of tests/faults and tests/sim in full; SEED=n repeats one.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -93,6 +93,8 @@ unit_binary() {
 run_unit() {
 	part unit-c "$OUT/unit-c.xml" unit_binary
 	pytests unit-python tests/unit
+	part sim-worlds lines build/debug/sim_place --seed "${SEED:-1}"
+	part sim-recorded lines build/debug/sim_place tests/sim/recorded/*
 	if [ -n "$web_missing" ]; then
 		skip unit-web "$web_missing"
 	else
@@ -109,7 +111,14 @@ run_integration() {
 	fi
 }
 
+# Many seeds take an optimised build.
+sim_full() {
+	make -s -j"$JOBS" V=release CC="$CC_GCC" CFLAGS=-Werror build/release/sim_place &&
+		build/release/sim_place --full --seed "${SEED:-1}"
+}
+
 run_faults() {
+	[ -z "${SOAK:-}" ] || part sim-full lines sim_full
 	if [ -n "$postgres_missing" ]; then
 		skip faults "$postgres_missing"
 	else

@@ -188,18 +188,21 @@ struct place_assignment place_take(
 size_t place_room(const struct place_snapshot *s)
 {
 	size_t steps = s->steps_n + 16, workers = s->workers_n + 16, gpus = 16, labels = 16;
-	size_t words = s->workers_n / 64 + 4, kinds;
+	size_t words = s->workers_n / 64 + 4, held = 0, kinds;
 
 	for (size_t i = 0; i < s->workers_n; i++) {
 		gpus += s->workers[i].gpus_n;
 		labels += s->workers[i].labels_n;
 	}
+	for (size_t i = 0; i < s->running_n; i++)
+		held += s->running[i].gpus_n;
 	kinds = gpus / 64 + 4;
 	return 65536 +
 	       steps * (1024 + 3 * sizeof(struct place_blocker) + 16 * words + 8 * kinds +
 			       DIMS * sizeof(struct place_blocker)) +
 	       workers * (2 * sizeof(struct place_slot) + 64) + 8 * labels + 128 * gpus +
-	       s->projects_n * 256 + s->running_n * (sizeof(struct place_hold) + 32);
+	       s->projects_n * 256 + s->running_n * 32 +
+	       (s->running_n + steps + held + gpus) * sizeof(struct place_hold);
 }
 
 struct placing {
@@ -223,7 +226,7 @@ static bool try_step(struct place_pass *p, void *arg, uint32_t step)
 	g->placed[g->result.placed_n++] = place_take(p, step, shape, at);
 	p->placed_n++;
 	if (p->holds != NULL)
-		place_holds(p, step, at);
+		place_holds(p, &g->placed[g->result.placed_n - 1], at);
 	return true;
 }
 

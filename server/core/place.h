@@ -4,9 +4,11 @@
  * of a worker are taken in the order given, and of one model and memory where that is possible.
  *
  * Order: first the steps with which their project stays within what its quota grants it, then those
- * that borrow; priority; then the project with the least by weight of what it holds most of (its
+ * that borrow; priority; then those that have waited for PLACE_PATIENCE and for which the last pass
+ * kept a worker; then the project with the least by weight of what it holds most of (its
  * dominant share of GPUs, CPUs or memory; placements of this pass count); then the longest wait;
- * then the id. No project gets more than its quota and what it may borrow.
+ * then the id. No project gets more than its quota and what it may borrow; nor do its steps use
+ * that up for ever when one before them has waited for PLACE_PATIENCE: they must leave it enough.
  *
  * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free, one
  * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest

@@ -57,6 +57,7 @@ struct place_shape {
 	int64_t need[DIMS];
 	enum place_standing standing;
 	bool no_start, no_keep; /* no worker can be kept for it: with a time, at all */
+	bool asked, able; /* whether a worker could take it, once asked */
 	const struct place_blocker *blockers;
 	uint32_t blockers_n;
 };
@@ -66,7 +67,7 @@ struct place_hold {
 	int64_t ends_by; /* INT64_MAX: not known */
 	int64_t cpus;
 	uint64_t memory;
-	uint32_t kind, gpus; /* GPUs of one kind; others do not count */
+	uint32_t kind, gpus; /* GPUs of one kind: those of another are a hold of their own */
 	uint32_t next; /* number + 1 */
 };
 
@@ -112,6 +113,7 @@ struct place_pass {
 	bool *over; /* by step: it would be more than its project's quota */
 	const struct place_blocker **over_why; /* … and the blocker, once asked for */
 	struct place_used *used; /* by project, placements included */
+	uint32_t *reserved; /* by project: step + 1 for which its quota is kept */
 	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
 };
 
@@ -137,14 +139,24 @@ bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32
 typedef bool place_try(struct place_pass *p, void *arg, uint32_t step);
 void place_in_order(struct place_pass *p, place_try *try, void *arg);
 
+/* It has waited for long. */
+static inline bool place_patient(const struct place_pass *p, uint32_t step)
+{
+	return p->now - p->s->steps[step].queued_at >= PLACE_PATIENCE;
+}
+
 /* place_keep.c: keeps a worker for a step that found no place, if that is due. */
 void place_keep(struct place_pass *p, uint32_t step);
 /* A step was placed on the slot just now. */
-void place_holds(struct place_pass *p, uint32_t step, uint32_t slot);
+void place_holds(struct place_pass *p, const struct place_assignment *placed, uint32_t slot);
+/* Whether a worker that is there could take it, if nothing ran. */
+bool place_could(struct place_pass *p, uint32_t step);
 
 /* place_why.c: the checks that do not look at amounts, one by one. */
 bool place_offers(const struct place_worker *w, const struct place_step *s);
 bool place_labelled(const struct place_worker *w, const struct place_label *l);
+/* Whether the slot has as much as that in all; of disk that is not known. */
+bool place_has_all(const struct place_pass *p, const struct place_shape *shape, uint32_t at);
 struct str place_name(const struct place_worker *w);
 
 static inline bool place_bit(const uint64_t *set, uint32_t i)

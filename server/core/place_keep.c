@@ -32,18 +32,6 @@ static uint32_t kind_of(const struct place_pass *p, const struct place_slot *slo
 	return PLACE_NOWHERE;
 }
 
-static void put_gpus(const struct place_pass *p, const struct place_slot *slot,
-	struct place_hold *h, const struct str *uuids, uint32_t n)
-{
-	h->kind = PLACE_NOWHERE;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t kind = kind_of(p, slot, uuids[i]);
-		if (h->kind == PLACE_NOWHERE)
-			h->kind = kind;
-		h->gpus += kind != PLACE_NOWHERE && kind == h->kind;
-	}
-}
-
 /* Into the slot's list, behind those that end no later. */
 static void insert(struct place_pass *p, struct place_slot *slot, const struct place_hold *hold)
 {
@@ -54,6 +42,31 @@ static void insert(struct place_pass *p, struct place_slot *slot, const struct p
 		link = &p->holds[*link - 1].next;
 	p->holds[at].next = *link;
 	*link = at + 1;
+}
+
+/* One hold, and one more for each further kind of GPUs. */
+static void put_holds(struct place_pass *p, struct place_slot *slot, struct place_hold h,
+	const struct str *uuids, uint32_t n)
+{
+	uint32_t found = 0;
+
+	for (uint32_t k = 0; k < slot->groups_n && found < n; k++) {
+		h.kind = p->groups[slot->groups + k].kind;
+		h.gpus = 0;
+		for (uint32_t i = 0; i < n; i++)
+			h.gpus += kind_of(p, slot, uuids[i]) == h.kind;
+		if (h.gpus == 0)
+			continue;
+		found += h.gpus;
+		insert(p, slot, &h);
+		h.cpus = 0;
+		h.memory = 0;
+	}
+	if (found == 0) {
+		h.kind = PLACE_NOWHERE;
+		h.gpus = 0;
+		insert(p, slot, &h);
+	}
 }
 
 static int by_end_backwards(const void *pa, const void *pb)
@@ -74,7 +87,13 @@ static void make_holds(struct place_pass *p)
 		arena_array_of(p->a, const struct place_running *, s->running_n + 1);
 	uint32_t *slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
 
-	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + s->steps_n + 1);
+	size_t gpus = 0;
+
+	for (size_t i = 0; i < s->running_n; i++)
+		gpus += s->running[i].gpus_n;
+	for (size_t i = 0; i < s->workers_n; i++)
+		gpus += s->workers[i].gpus_n;
+	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + s->steps_n + gpus + 1);
 	for (uint32_t i = 0; i < p->slots_n; i++)
 		slot_of[p->slots[i].worker] = i;
 	for (size_t i = 0; i < s->running_n; i++)
@@ -89,30 +108,22 @@ static void make_holds(struct place_pass *p)
 			.memory = r->memory };
 		if (r->ends_by != 0)
 			h.ends_by = r->ends_by > p->now ? r->ends_by : p->now;
-		put_gpus(p, slot, &h, r->gpus, r->gpus_n);
-		insert(p, slot, &h);
+		put_holds(p, slot, h, r->gpus, r->gpus_n);
 	}
 	for (size_t i = 0; i < p->placed_n; i++)
-		place_holds(p, p->placed[i].step, slot_of[p->placed[i].worker]);
+		place_holds(p, &p->placed[i], slot_of[p->placed[i].worker]);
 }
 
-void place_holds(struct place_pass *p, uint32_t step, uint32_t at)
+void place_holds(struct place_pass *p, const struct place_assignment *placed, uint32_t at)
 {
-	const struct place_step *s = &p->s->steps[step];
-	struct place_slot *slot = &p->slots[at];
-	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	const uint64_t *kinds = place_kinds(p, shape);
-	struct place_hold h = { .ends_by = s->time_limit != 0 ? p->now + s->time_limit : INT64_MAX,
+	const struct place_step *s = &p->s->steps[placed->step];
+	const struct place_shape *shape = &p->shapes[p->shape_of[placed->step]];
+	const struct place_hold h = { .ends_by = s->time_limit != 0 ? p->now + s->time_limit
+								    : INT64_MAX,
 		.cpus = shape->need[DIM_CPUS],
-		.memory = s->memory,
-		.kind = PLACE_NOWHERE };
+		.memory = s->memory };
 
-	/* Of one kind where the worker has only one; else they do not count. */
-	if (slot->groups_n == 1 && kinds != NULL) {
-		h.kind = p->groups[slot->groups].kind;
-		h.gpus = s->gpus.count;
-	}
-	insert(p, slot, &h);
+	put_holds(p, &p->slots[at], h, placed->gpus, placed->gpus_n);
 }
 
 /* ---- when the shape would fit ---------------------------------------------------- */
@@ -206,14 +217,43 @@ static uint32_t choose(
 	return best;
 }
 
+bool place_could(struct place_pass *p, uint32_t step)
+{
+	struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+
+	for (uint32_t i = 0; i < p->slots_n && !shape->asked && !shape->able; i++)
+		shape->able = place_bit(where->slots, i) && place_has_all(p, shape, i) &&
+			      p->slots[i].disk >= (uint64_t)shape->need[DIM_DISK];
+	shape->asked = true;
+	return shape->able;
+}
+
+/* Of the workers that may take the step. */
+static bool kept_enough(const struct place_pass *p, const struct place_shape *shape)
+{
+	const uint64_t *slots = p->wheres[p->sites[shape->site].where].slots;
+	uint32_t kept = 0, all = 0;
+
+	for (uint32_t i = 0; i < p->kept_n; i++)
+		kept += place_bit(slots, p->kept[i].slot);
+	for (uint32_t word = 0; word <= p->slots_n / 64; word++)
+		all += (uint32_t)__builtin_popcountll(slots[word]);
+	return p->kept_n == PLACE_KEPT_MAX || kept > all / WORKERS_PER_KEPT;
+}
+
 void place_keep(struct place_pass *p, uint32_t step)
 {
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	bool patient = p->now - p->s->steps[step].queued_at >= PLACE_PATIENCE;
+	bool patient = place_patient(p, step);
 
-	if (p->kept_n == PLACE_KEPT_MAX || p->kept_n > p->slots_n / WORKERS_PER_KEPT ||
-		p->keep_tries == TRIES_MAX || shape->no_keep || (shape->no_start && !patient))
+	if (shape->no_keep || (shape->no_start && !patient) || p->keep_tries == TRIES_MAX ||
+		kept_enough(p, shape))
 		return;
+	if (!place_could(p, step)) { /* such steps wait in vain, and may not use up the tries */
+		shape->no_keep = true;
+		return;
+	}
 	p->keep_tries++;
 	if (p->holds == NULL)
 		make_holds(p);

@@ -7,10 +7,14 @@
  * dominant share over weight, says whose turn it is. That is gone through twice: first for steps
  * with which their project stays within its grant, then for those that borrow, so that no priority
  * of one project takes what is granted to another.
+ *
+ * Steps for which a worker was kept before, and that have waited for long, come first within their
+ * priority: a project that always holds a little less would take the worker from them each time.
  */
 
 struct turn {
 	int32_t priority;
+	bool first; /* a worker is kept for it, and it has waited for long */
 	uint32_t project; /* rank of its id */
 	int64_t queued_at;
 	uint32_t step;
@@ -23,7 +27,9 @@ static int by_turn(const void *pa, const void *pb, void *arg)
 
 	if (a->priority != b->priority)
 		return a->priority > b->priority ? -1 : 1;
-	if (a->project != b->project)
+	if (a->first != b->first)
+		return a->first ? -1 : 1;
+	if (!a->first && a->project != b->project)
 		return a->project < b->project ? -1 : 1;
 	if (a->queued_at != b->queued_at)
 		return a->queued_at < b->queued_at ? -1 : 1;
@@ -37,7 +43,13 @@ static int by_project_id(const void *a, const void *b, void *arg)
 	return str_cmp(projects[*(const uint32_t *)a].id, projects[*(const uint32_t *)b].id);
 }
 
-/* A project's line within one priority: turns[from] … turns[to - 1]. */
+static bool same_group(const struct turn *a, const struct turn *b)
+{
+	return a->priority == b->priority && a->first == b->first;
+}
+
+/* A project's line within one priority: turns[from] … turns[to - 1]. Those that are first within
+ * their priority are one line. */
 struct line {
 	double load;
 	uint32_t rank; /* of the project */
@@ -59,6 +71,7 @@ static void count_used(struct place_pass *p)
 	const struct place_snapshot *s = p->s;
 
 	p->used = arena_array_of(p->a, struct place_used, s->projects_n + 1);
+	p->reserved = arena_array_of(p->a, uint32_t, s->projects_n + 1);
 	for (size_t i = 0; i < s->projects_n; i++)
 		p->used[i] = (struct place_used){ .steps = s->projects[i].running,
 			.gpus = s->projects[i].gpus,
@@ -87,6 +100,7 @@ static void order_init(struct order *o, struct place_pass *p)
 	for (uint32_t i = 0; i < s->steps_n; i++) {
 		BUG_ON(s->steps[i].project >= s->projects_n);
 		o->turns[i] = (struct turn){ .priority = s->steps[i].priority,
+			.first = s->steps[i].kept != 0 && place_patient(p, i),
 			.project = rank[s->steps[i].project],
 			.queued_at = s->steps[i].queued_at,
 			.step = i };
@@ -125,6 +139,28 @@ static bool within(const struct place_quota *q, uint64_t used, uint64_t more, bo
 	return !q->limited || more == 0 || used + more <= most;
 }
 
+/* With what is kept of the quota for another step of the project: it must be left over, unless this
+ * one ends before the other can start. */
+static bool leaves_enough(const struct place_pass *p, uint32_t step)
+{
+	const struct place_step *s = &p->s->steps[step], *other;
+	const struct place_project *project = &p->s->projects[s->project];
+	const struct place_used *u = &p->used[s->project];
+	uint32_t reserved = p->reserved[s->project];
+
+	if (reserved == 0 || reserved == step + 1)
+		return true;
+	other = &p->s->steps[reserved - 1];
+	if (other->priority < s->priority)
+		return true; /* it was put off earlier, and its turn comes later */
+	for (uint32_t i = 0; i < p->kept_n && s->time_limit != 0; i++)
+		if (p->kept[i].step == reserved - 1 && p->kept[i].until != 0 &&
+			p->now + s->time_limit <= p->kept[i].until)
+			return true;
+	return within(&project->gpus_quota, u->gpus + other->gpus.count, s->gpus.count, true) &&
+	       within(&project->steps_quota, u->steps + 1, 1, true);
+}
+
 static bool may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
 {
 	const struct place_step *s = &p->s->steps[step];
@@ -132,7 +168,23 @@ static bool may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
 	const struct place_used *u = &p->used[s->project];
 
 	return within(&project->gpus_quota, u->gpus, s->gpus.count, borrowing) &&
-	       within(&project->steps_quota, u->steps, 1, borrowing);
+	       within(&project->steps_quota, u->steps, 1, borrowing) && leaves_enough(p, step);
+}
+
+/* A step that has waited for long, and waits on, has its project's quota kept for it, or those
+ * behind it would use that up for ever. */
+static void reserve(struct place_pass *p, uint32_t step)
+{
+	const struct place_step *s = &p->s->steps[step];
+	const struct place_project *project = &p->s->projects[s->project];
+
+	uint32_t before = p->reserved[s->project];
+
+	if ((project->gpus_quota.limited || project->steps_quota.limited) &&
+		(before == 0 || p->s->steps[before - 1].priority < s->priority) &&
+		place_patient(p, step) && within(&project->gpus_quota, 0, s->gpus.count, true) &&
+		within(&project->steps_quota, 0, 1, true) && place_could(p, step))
+		p->reserved[s->project] = step + 1;
 }
 
 static void count(struct place_pass *p, uint32_t step)
@@ -144,6 +196,8 @@ static void count(struct place_pass *p, uint32_t step)
 	u->gpus += s->gpus.count;
 	u->memory += s->memory;
 	u->cpus += place_thousandths(s->cpus);
+	if (p->reserved[s->project] == step + 1)
+		p->reserved[s->project] = 0;
 }
 
 /* ---- the heap -------------------------------------------------------------------- */
@@ -169,18 +223,18 @@ static void sink(struct order *o, size_t i)
 	o->heap[i] = v;
 }
 
-/* Makes the lines of the priority that begins at turn `from`; returns where it ends. */
+/* Makes the lines of the group that begins at turn `from`; returns where it ends. */
 static size_t line_up(struct order *o, size_t from)
 {
-	int32_t priority = o->turns[from].priority;
+	const struct turn *group = &o->turns[from];
 	size_t i = from;
 
 	o->heap_n = 0;
-	while (i < o->turns_n && o->turns[i].priority == priority) {
+	while (i < o->turns_n && same_group(&o->turns[i], group)) {
 		uint32_t rank = o->turns[i].project;
 		struct line l = { .load = load_of(o, rank), .rank = rank, .from = i };
-		while (i < o->turns_n && o->turns[i].priority == priority &&
-			o->turns[i].project == rank)
+		while (i < o->turns_n && same_group(&o->turns[i], group) &&
+			(group->first || o->turns[i].project == rank))
 			i++;
 		l.to = i;
 		o->heap[o->heap_n++] = l;
@@ -222,6 +276,8 @@ static void go_through(struct order *o, bool borrowing, place_try *try, void *ar
 			}
 			if (placed)
 				count(p, turn.step);
+			else
+				reserve(p, turn.step);
 			turn_over(o, placed);
 		}
 	}

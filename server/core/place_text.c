@@ -194,7 +194,11 @@ static void explain_quota(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	const char *unit = b->need == 0 ? "running step" : "GPU";
 	const char *s = b->most_all == 1 ? "" : "s";
 
-	if (b->never && b->need != 0)
+	if (b->value.n != 0)
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"the rest of the quota of project %.*s is kept for a step before it",
+			STR_ARG(project));
+	else if (b->never && b->need != 0)
 		(void)str_print(out, PLACE_TEXT_MAX,
 			"asks for %lld GPUs, and the quota of project %.*s is %lld",
 			(long long)b->need, STR_ARG(project), (long long)b->most_all);

@@ -328,23 +328,24 @@ static const struct place_blocker *why_over(struct place_pass *p, uint32_t step)
 	const struct place_step *s = &p->s->steps[step];
 	const struct place_project *project = &p->s->projects[s->project];
 	const struct place_used *used = &p->used[s->project];
-	const struct place_quota *q = &project->gpus_quota;
+	bool of_gpus = project->gpus_quota.limited && s->gpus.count != 0;
+	bool gpus =
+		of_gpus && quota_left(&project->gpus_quota, used->gpus) < (int64_t)s->gpus.count;
+	bool steps =
+		project->steps_quota.limited && quota_left(&project->steps_quota, used->steps) < 1;
 	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
 
 	b->kind = PLACE_QUOTA;
 	b->pool = s->pool;
 	b->what = project->name.n != 0 ? project->name : project->id;
-	b->need = s->gpus.count;
-	if (!q->limited || s->gpus.count == 0 ||
-		quota_left(q, used->gpus) >= (int64_t)s->gpus.count) {
-		q = &project->steps_quota;
-		b->need = 0;
-		b->most_free = quota_left(q, used->steps);
-	} else {
-		b->most_free = quota_left(q, used->gpus);
-	}
+	if (!gpus && !steps && p->reserved[s->project] != 0)
+		b->value = p->s->steps[p->reserved[s->project] - 1].id;
+	bool tell_gpus = gpus || (!steps && of_gpus);
+	const struct place_quota *q = tell_gpus ? &project->gpus_quota : &project->steps_quota;
+	b->need = tell_gpus ? s->gpus.count : 0;
+	b->most_free = quota_left(q, tell_gpus ? used->gpus : used->steps);
 	b->most_all = (int64_t)q->nominal + q->borrow;
-	b->never = b->most_all < (b->need != 0 ? b->need : 1);
+	b->never = b->value.n == 0 && b->most_all < (tell_gpus ? b->need : 1);
 	return b;
 }
 
@@ -384,7 +385,7 @@ static uint32_t list_could(struct place_pass *p, const struct place_shape *shape
 	return n;
 }
 
-static bool has_all(const struct place_pass *p, const struct place_shape *shape, uint32_t at)
+bool place_has_all(const struct place_pass *p, const struct place_shape *shape, uint32_t at)
 {
 	const struct amounts x = amounts_of(p, shape, at);
 
@@ -399,7 +400,7 @@ static uint32_t keep_able(struct place_pass *p, const struct place_shape *shape,
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (has_all(p, shape, p->list[i]))
+		if (place_has_all(p, shape, p->list[i]))
 			p->list[kept++] = p->list[i];
 	return kept;
 }

@@ -30,7 +30,7 @@ enum place_blocker_kind {
 		     */
 	PLACE_QUOTA, /* it would be more than the quota of the project `what`, of GPUs or, where
 			need is 0, of running steps: most_all = nominal + borrow, most_free = what
-			is left */
+			is left; or that is kept for its step `value`, whose turn is earlier */
 	PLACE_OFFLINE, /* `workers` could take it and are offline, the first being `worker` */
 	PLACE_DRAINING, /* … take no new work */
 	PLACE_BLOCKER_KINDS

@@ -197,6 +197,61 @@ void test_place_keep__the_start_is_when_it_is_kept_for(void **state)
 	arena_drop(w.a);
 }
 
+/* An attempt may hold GPUs of several kinds. */
+void test_place_keep__gpus_of_all_kinds_are_given_back(void **state)
+{
+	struct place_running running[4];
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.s.now = 100;
+	busy_worker(&w, running, "a", 8, 1000);
+	struct place_gpu *gpus = (struct place_gpu *)(uintptr_t)w.workers[0].gpus;
+	for (int i = 0; i < 3; i++)
+		gpus[i].model = STR("NVIDIA L40S");
+	add_step(&w, "wide", 1, 8);
+	add_step(&w, "short", 0.5, 0)->time_limit = 900;
+	places(&w, "short>a; wide | wide@a:1000", &r);
+	/* The same when it was placed just now. */
+	for (int i = 0; i < 8; i++)
+		gpus[i].free = true;
+	w.s.running_n = 0;
+	w.steps[1] = w.steps[0];
+	w.steps[1].id = STR("first");
+	w.steps[1].priority = 1;
+	w.steps[1].time_limit = 70;
+	places(&w, "first>a; wide | wide@a:170", &r);
+	arena_drop(w.a);
+}
+
+void test_place_keep__who_has_it_kept_for_long_goes_first(void **state)
+{
+	struct place_running running[4];
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.s.now = 2 * PLACE_PATIENCE;
+	busy_worker(&w, running, "a", 7, 0);
+	w.projects[0].gpus = 7; /* so that the other project would be first */
+	struct place_step *wide = add_step(&w, "wide", 1, 8);
+	struct place_step *narrow = add_step(&w, "narrow", 1, 1);
+	narrow->project = 1;
+	places(&w, "narrow>a; wide | wide@a:0", &r);
+	wide->kept = 1;
+	places(&w, "; wide narrow | wide@a:0", &r);
+	/* Not before those with a greater priority, nor before it has waited long. */
+	narrow->priority = 1;
+	places(&w, "narrow>a; wide | wide@a:0", &r);
+	narrow->priority = 0;
+	wide->queued_at = w.s.now - PLACE_PATIENCE + 1;
+	places(&w, "narrow>a; wide", &r);
+	arena_drop(w.a);
+}
+
 /* ---- quotas and shares ---------------------------------------------------------------------- */
 
 void test_place_order__what_is_granted_goes_before_what_is_borrowed(void **state)
@@ -251,6 +306,42 @@ void test_place_order__running_steps_have_a_quota_too(void **state)
 	w.projects[0].steps_quota = (struct place_quota){ true, 0, 0 };
 	places(&w, "; a1 a2 a3", &r);
 	assert_true(place_blockers(&r, 0, &n)->never);
+	arena_drop(w.a);
+}
+
+void test_place_order__a_quota_is_not_used_up_for_ever(void **state)
+{
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.s.now = PLACE_PATIENCE;
+	add_worker(&w, "a", 64, 8, "NVIDIA H100", 80 * GB);
+	add_worker(&w, "b", 64, 8, "NVIDIA H100", 80 * GB);
+	w.projects[0].name = STR("transit");
+	w.projects[0].gpus_quota = (struct place_quota){ true, 6, 2 };
+	w.projects[0].gpus = 4;
+	struct place_step *wide = add_step(&w, "wide", 1, 8);
+	wide->queued_at = 1;
+	struct place_step *narrow = add_step(&w, "narrow", 1, 1);
+	add_step(&w, "cores", 1, 0);
+	places(&w, "narrow>a cores>b; wide", &r);
+	wide->queued_at = 0;
+	places(&w, "cores>a; wide narrow", &r);
+	waits_for(&w, &r, "narrow",
+		"the rest of the quota of project transit is kept for a step before it");
+	waits_for(&w, &r, "wide",
+		"asks for 8 GPUs, and project transit has 4 left of its quota of 8");
+	/* Not for what could never run, nor against those with a greater priority. */
+	w.workers[0].gpus_n = w.workers[1].gpus_n = 7;
+	places(&w, "narrow>a cores>b; wide", &r);
+	w.workers[0].gpus_n = 8;
+	narrow->priority = 1;
+	places(&w, "narrow>b cores>a; wide", &r);
+	narrow->priority = 0;
+	w.projects[0].gpus = 0;
+	places(&w, "cores>a wide>a; narrow", &r);
 	arena_drop(w.a);
 }
 
