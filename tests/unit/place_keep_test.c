@@ -197,6 +197,26 @@ void test_place_keep__the_start_is_when_it_is_kept_for(void **state)
 	arena_drop(w.a);
 }
 
+/* What is kept in one pool is no reason to keep nothing in another. */
+void test_place_keep__each_pool_keeps_its_own(void **state)
+{
+	struct place_running running[4];
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.s.now = 100;
+	busy_worker(&w, running, "a", 4, 1000);
+	busy_worker(&w, running, "b", 4, 2000);
+	w.workers[1].pool = STR("other");
+	add_step(&w, "wide", 1, 8);
+	add_step(&w, "next", 1, 8);
+	add_step(&w, "there", 1, 8)->pool = STR("other");
+	places(&w, "; wide next there | wide@a:1000 there@b:2000", &r);
+	arena_drop(w.a);
+}
+
 /* An attempt may hold GPUs of several kinds. */
 void test_place_keep__gpus_of_all_kinds_are_given_back(void **state)
 {
