@@ -11,7 +11,7 @@ MAKEFLAGS += --no-builtin-rules
 
 PKGS := jansson yaml-0.1 libpq libevent_core libevent_extra libevent_openssl libevent_pthreads libcurl libgit2 openssl libzstd zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lcctz -lstdc++ -lm -ldl -pthread
+PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lcctz -lre2 -lstdc++ -lm -ldl -pthread
 
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null | head -n 1))
 ifeq ($(origin CXX),default)

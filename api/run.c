@@ -199,6 +199,13 @@ const struct field log_query_fields[] = {
 	{ "follow", FIELD_BOOL, 0, AT(follow), .doc = "Server-sent events: backlog, tail, end" },
 	{ "stream", FIELD_ENUM, 0, AT(stream), HAS(has_stream), .names = stream_names,
 		.fallback = "all", .doc = "One stream only" },
+	{ "grep", FIELD_STR, FIELD_OMIT_EMPTY, AT(grep), .min = 1, .max = 1000,
+		.doc = "Only lines that hold this text; last says up to where the log was "
+		       "searched, go on behind it" },
+	{ "regex", FIELD_BOOL, 0, AT(regex), .doc = "grep is a regular expression of RE2" },
+	{ "ignore_case", FIELD_BOOL, 0, AT(ignore_case), .doc = "grep matches in either case" },
+	{ "since", FIELD_TIME, FIELD_OMIT_EMPTY, AT(since), HAS(has_since),
+		.doc = "Only lines of this time and later; as with grep" },
 	{ 0 },
 };
 #undef THIS

@@ -171,6 +171,10 @@ struct log_query {
 	bool follow; /* server-sent events: backlog first, then the tail, then `end` */
 	int stream; /* enum frame_stream, 0: all */
 	bool has_stream;
+	struct str grep; /* only lines that hold this, or that this matches */
+	bool regex, ignore_case;
+	int64_t since; /* only lines from this time on */
+	bool has_since;
 };
 extern const struct field log_query_fields[];
 

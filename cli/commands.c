@@ -53,6 +53,11 @@
 			.doc = "This attempt instead of the newest" },                             \
 		{ "follow", FLAG_BOOL, .doc = "Go on until the run has ended" },                   \
 		{ "tail", FLAG_INT, .arg = "N", .doc = "Only the last lines of each step" },       \
+		{ "grep", FLAG_TEXT, .arg = "TEXT",                                                \
+			.doc = "Only lines that hold this text, with their numbers" },             \
+		{ "regex", FLAG_BOOL, .doc = "TEXT is a regular expression" },                     \
+		{ "ignore-case", FLAG_BOOL, .doc = "TEXT matches in either case" },                \
+		{ "since", FLAG_SPAN, .arg = "TIME", .doc = "Only lines of the last so long" },    \
 		{ "raw", FLAG_BOOL, .doc = "The bytes as they were written" },                     \
 	{                                                                                          \
 		"timestamps", FLAG_BOOL, .letter = 't', .doc = "The time of each line"             \

@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/regex/regex.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -68,15 +69,32 @@ bool seen_add(struct seen *s, int64_t line)
 
 struct tail {
 	struct cli *c;
+	struct regex *re; /* of --grep while following: pages are searched by the server */
 	const struct log_options *o;
 	struct str attempt;
 	struct seen seen;
 	struct buf line;
 	FILE *to;
-	char from[24], last[24];
+	char from[24], last[24], since[CLOCK_TEXT_MAX];
 	bool pending; /* a line was open when we last heard of it */
 	bool over;
 };
+
+static bool is_search(const struct log_options *o)
+{
+	return o->grep.p != NULL || o->since != 0;
+}
+
+static bool is_line_wanted(const struct tail *t, const struct jsn *l)
+{
+	struct str text = jsn_get_str(jsn_get(l, "text"));
+	int64_t time;
+
+	if (t->o->since != 0 && clock_parse(jsn_get_str(jsn_get(l, "time")), &time) &&
+		time < t->o->since)
+		return false;
+	return t->re == NULL || regex_matches(t->re, text.p != NULL ? text.p : "", text.n);
+}
 
 static int write_line(struct tail *t, const struct jsn *l, struct err *e)
 {
@@ -87,6 +105,8 @@ static int write_line(struct tail *t, const struct jsn *l, struct err *e)
 	if (t->c->output != OUTPUT_TABLE) {
 		jsn_write(l, &t->line);
 	} else {
+		if (t->o->grep.p != NULL)
+			buf_addf(&t->line, "%lld:", (long long)jsn_get_int(jsn_get(l, "line"), 0));
 		if (t->o->timestamps)
 			buf_addf(&t->line, "%.*s ", STR_ARG(jsn_get_str(jsn_get(l, "time"))));
 		if (str_is(stream, "system"))
@@ -114,7 +134,7 @@ static int write_lines(struct tail *t, const struct jsn *lines, struct err *e)
 			continue;
 		}
 		if (seen_add(&t->seen, jsn_get_int(jsn_get(l, "line"), 0)) &&
-			write_line(t, l, e) < 0)
+			is_line_wanted(t, l) && write_line(t, l, e) < 0)
 			return -1;
 	}
 	return fflush(t->to) == 0 ? 0 : err_errno(e, "write", "the log");
@@ -157,6 +177,18 @@ static void on_resume(void *arg, struct api_pair *query)
 	place(arg, query);
 }
 
+static void add_search(struct tail *t, struct api_pair *query)
+{
+	struct str yes = STR("true");
+	const struct log_options *o = t->o;
+
+	query[0] = (struct api_pair){ "grep", o->grep };
+	query[1] = (struct api_pair){ "regex", o->regex ? yes : STR_NONE };
+	query[2] = (struct api_pair){ "ignore_case", o->ignore_case ? yes : STR_NONE };
+	query[3] = (struct api_pair){ "since",
+		o->since != 0 ? str_c(clock_format(t->since, o->since)) : STR_NONE };
+}
+
 /* What is stored, page by page, up to its end. */
 static int read_pages(struct tail *t, struct err *e)
 {
@@ -168,6 +200,7 @@ static int read_pages(struct tail *t, struct err *e)
 		struct api_call q = { .route = "logs.attempt", .params = { t->attempt } };
 		place(t, q.query);
 		q.query[2] = (struct api_pair){ "limit", STR("1000") };
+		add_search(t, &q.query[3]);
 		if (api_do(t->c, &q, &r, e) < 0)
 			return -1;
 		rc = write_lines(t, jsn_get(r.root, "lines"), e);
@@ -177,7 +210,7 @@ static int read_pages(struct tail *t, struct err *e)
 		if (t->seen.next <= last)
 			t->seen.next = last + 1;
 		api_done(&r);
-		if (empty)
+		if (empty && !is_search(t->o))
 			break;
 	} while (rc == 0 && last < total);
 	return rc;
@@ -223,6 +256,18 @@ static int print_raw(struct cli *c, struct str attempt, struct err *e)
 	return view_flush(e);
 }
 
+static int compile(struct tail *t, struct err *e)
+{
+	const struct log_options *o = t->o;
+	char why[REGEX_WHY_MAX];
+
+	if (o->grep.p == NULL)
+		return 0;
+	t->re = regex_new(o->grep.p, o->grep.n,
+		(o->regex ? 0 : REGEX_LITERAL) | (o->ignore_case ? REGEX_IGNORE_CASE : 0), why);
+	return t->re != NULL ? 0 : cli_usage(e, "--grep: %s", why);
+}
+
 /* From line `from` on; 0: what the options say. */
 static int show_attempt(struct cli *c, struct str attempt, const struct log_options *o,
 	int64_t from, FILE *to, struct err *e)
@@ -232,9 +277,12 @@ static int show_attempt(struct cli *c, struct str attempt, const struct log_opti
 
 	if (o->raw)
 		return print_raw(c, attempt, e);
+	if (compile(&t, e) < 0)
+		return -1;
 	buf_init(&t.line, LINE_MAX_BYTES);
 	rc = o->follow ? follow_attempt(&t, e) : read_pages(&t, e);
 	buf_done(&t.line);
+	regex_free(t.re);
 	return rc;
 }
 
@@ -408,11 +456,22 @@ int cmd_run_logs(struct cli *c, struct err *e)
 		.follow = cli_has(c, "follow"),
 		.raw = cli_has(c, "raw"),
 		.timestamps = cli_has(c, "timestamps"),
+		.grep = cli_text(c, "grep"),
+		.regex = cli_has(c, "regex"),
+		.ignore_case = cli_has(c, "ignore-case"),
 		.tail = cli_int(c, "tail", -1) };
 	struct str attempt = cli_text(c, "attempt");
 
 	if (o.raw && (o.follow || o.tail >= 0 || o.timestamps))
 		return cli_usage(e, "--raw goes with neither --follow, --tail nor --timestamps");
+	if (o.grep.p == NULL && (o.regex || o.ignore_case))
+		return cli_usage(e, "--regex and --ignore-case go with --grep");
+	if (o.grep.p != NULL && o.grep.n == 0)
+		return cli_usage(e, "--grep needs a text");
+	if (cli_text(c, "since").p != NULL)
+		o.since = clock_now(&clock_real) - cli_span(c, "since", 0);
+	if (is_search(&o) && (o.raw || o.tail >= 0))
+		return cli_usage(e, "--grep and --since go with neither --raw nor --tail");
 	if (attempt.p != NULL)
 		return show_one(c, attempt, &o, e);
 	return logs_run(c, cli_arg(c, 0), &o, e);

@@ -6,6 +6,9 @@
 struct log_options {
 	struct str step; /* STR_NONE: all */
 	bool follow, raw, timestamps;
+	struct str grep; /* only lines that hold it; STR_NONE: all */
+	bool regex, ignore_case;
+	int64_t since; /* only lines from this time on; 0: all */
 	int64_t tail; /* the last so many lines of what there is already; -1: everything */
 	int64_t until; /* on clock_elapsed(): ERR_TIMEOUT from then on; 0: never */
 };

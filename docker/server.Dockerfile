@@ -7,7 +7,7 @@ FROM ${BASE} AS build
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	ca-certificates gcc g++ libc6-dev make pkg-config \
-	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev libzstd-dev \
+	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libre2-dev libssl-dev libyaml-dev libzstd-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -23,7 +23,7 @@ FROM ${BASE}
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	ca-certificates libcctz2 libcurl4 libevent-2.1-7 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-openssl-2.1-7 \
-	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libssl3 libyaml-0-2 libzstd1 tzdata \
+	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libre2-9 libssl3 libyaml-0-2 libzstd1 tzdata \
  && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/* \
  && groupadd --system --gid 10001 tidemill \
  && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/tidemill --shell /usr/sbin/nologin tidemill \

@@ -9,7 +9,7 @@
 set -euo pipefail
 
 BUILD="gcc g++:g++ libc6-dev make:make pkg-config:pkg-config mawk:awk git:git
-	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libssl-dev libyaml-dev
+	libcctz-dev libcurl4-openssl-dev libevent-dev libgit2-dev libjansson-dev libpq-dev libre2-dev libssl-dev libyaml-dev
 	libzstd-dev tzdata"
 POSTGRES="postgresql-15:/usr/lib/postgresql/15/bin/postgres postgresql-client-15:psql util-linux:runuser"
 SCIENCE="python3-numpy python3-pandas python3-sklearn"

@@ -69,6 +69,10 @@ WHERE c.made = $1 AND c.attempt_id = $2 AND c.start >= coalesce((SELECT max(b.st
 	WHERE b.made = $1 AND b.attempt_id = $2 AND b.start <= $3), 0)
 ORDER BY c.start LIMIT $4;
 
+-- name: log_chunk_of_time :one
+-- params: made date, attempt_id text, before timestamptz
+SELECT c.start FROM log_chunk c WHERE c.made = $1 AND c.attempt_id = $2 AND c.time_from < $3 ORDER BY c.start DESC LIMIT 1;
+
 -- Where the chunk starts in which a line starts; no row when there is no chunk.
 -- name: log_chunk_of_line :one
 -- params: made date, attempt_id text, line bigint

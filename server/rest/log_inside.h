@@ -112,6 +112,9 @@ int log_pieces_pack(
 	struct log_pieces *p, struct str frames, struct zip *z, struct err *e) MUST_CHECK;
 void log_pieces_done(struct log_pieces *p);
 
+/* ---- log_search.c ---- */
+void log_search_reply(struct call *c, const struct log_state *st);
+
 /* ---- log_final.c ---- */
 void log_final_open(struct logs *l);
 /* Puts small pieces of a final log together, in the background. */

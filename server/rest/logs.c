@@ -4,9 +4,25 @@
 #include "server/rest/handlers.h"
 #include "server/rest/log_inside.h"
 
-static void log_on_state(struct call *c, const struct db_rows *rows)
+static bool is_search(const struct log_query *q)
+{
+	return q->grep.n != 0 || q->has_since;
+}
+
+static void reply_log(struct call *c, const struct log_state *st)
 {
 	const struct log_query *q = c->query;
+
+	if (q->raw)
+		log_raw_reply(c, st);
+	else if (is_search(q))
+		log_search_reply(c, st);
+	else
+		log_page_reply(c, st);
+}
+
+static void log_on_state(struct call *c, const struct db_rows *rows)
+{
 	struct log_state st;
 	struct err e;
 
@@ -15,10 +31,8 @@ static void log_on_state(struct call *c, const struct db_rows *rows)
 	} else if (st.removed) {
 		(void)err_set(&e, ERR_GONE, "the log was removed when its time was over");
 		call_fail(c, &e);
-	} else if (q->raw) {
-		log_raw_reply(c, &st);
 	} else {
-		log_page_reply(c, &st);
+		reply_log(c, &st);
 	}
 }
 
@@ -30,6 +44,11 @@ static bool query_ok(struct call *c)
 		call_invalid(c, "/raw", "cannot be combined with follow");
 	else if (q->from != 0 && q->tail != 0)
 		call_invalid(c, "/from", "cannot be combined with tail");
+	else if (is_search(q) && (q->raw || q->follow || q->tail != 0))
+		call_invalid(c, q->grep.n != 0 ? "/grep" : "/since",
+			"cannot be combined with raw, follow or tail");
+	else if (q->grep.n == 0 && (q->regex || q->ignore_case))
+		call_invalid(c, q->regex ? "/regex" : "/ignore_case", "goes with grep");
 	else
 		return true;
 	return false;
@@ -63,11 +82,7 @@ static void log_step_on_row(struct call *c, const struct db_rows *rows)
 		struct log_state none = { .attempt_id = STR(""),
 			.ended = db_bool(&rows[0], 0, 0),
 			.project_id = c->project_id };
-		const struct log_query *q = c->query;
-		if (q->raw)
-			log_raw_reply(c, &none);
-		else
-			log_page_reply(c, &none);
+		reply_log(c, &none);
 	} else {
 		read_log(c, arena_str(c->arena, db_str(&rows[0], 0, 1)));
 	}

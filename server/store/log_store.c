@@ -160,12 +160,13 @@ void log_store_of_line(struct db_unit *u, int64_t made, struct str attempt_id, i
 	db_stmt(u, SQL_LOG_CHUNK_OF_LINE, DB_DATE(made), DB_TEXT(attempt_id), DB_INT(line));
 }
 
-int log_store_chunk(const struct db_rows *r, size_t i, struct zip *z, struct buf *raw,
-	struct log_chunk_row *ret, struct err *e)
+void log_store_of_time(struct db_unit *u, int64_t made, struct str attempt_id, int64_t time)
 {
-	size_t before = raw->n;
-	bool ok;
+	db_stmt(u, SQL_LOG_CHUNK_OF_TIME, DB_DATE(made), DB_TEXT(attempt_id), DB_TIME(time));
+}
 
+void log_store_chunk_packed(const struct db_rows *r, size_t i, struct log_chunk_row *ret)
+{
 	*ret = (struct log_chunk_row){
 		.at = { .offset = int_of(r, i, "start"),
 			.lines = int_of(r, i, "line") - 1,
@@ -174,10 +175,24 @@ int log_store_chunk(const struct db_rows *r, size_t i, struct zip *z, struct buf
 		.size = int_of(r, i, "length"),
 		.data = db_str(r, i, db_col(r, "data")),
 	};
-	if (zip_decompress(z, ret->data, raw, e) < 0)
+}
+
+int log_store_chunk(const struct db_rows *r, size_t i, struct zip *z, struct buf *raw,
+	struct log_chunk_row *ret, struct err *e)
+{
+	log_store_chunk_packed(r, i, ret);
+	return log_store_unpack(ret, z, raw, e);
+}
+
+int log_store_unpack(const struct log_chunk_row *row, struct zip *z, struct buf *raw, struct err *e)
+{
+	size_t before = raw->n;
+	bool ok;
+
+	if (zip_decompress(z, row->data, raw, e) < 0)
 		return -1;
 	size_t n = raw->n - before;
-	if ((int64_t)n != ret->size ||
+	if ((int64_t)n != row->size ||
 		frame_whole((const unsigned char *)raw->p + before, n, &ok) != n || !ok)
 		return err_set(e, ERR_CORRUPT, "a stored piece of the log is not what it was");
 	return 0;

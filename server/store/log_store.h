@@ -67,6 +67,12 @@ void log_store_chunks(
 	struct db_unit *u, int64_t made, struct str attempt_id, int64_t offset, int64_t count);
 /* One row with the start of the chunk in which a line starts, or none. */
 void log_store_of_line(struct db_unit *u, int64_t made, struct str attempt_id, int64_t line);
+/* One row with the start of the last chunk that begins before a time, or none. */
+void log_store_of_time(struct db_unit *u, int64_t made, struct str attempt_id, int64_t time);
+/* Row i of log_store_chunks(), lent and still packed; and unpacked (from any thread). */
+void log_store_chunk_packed(const struct db_rows *r, size_t i, struct log_chunk_row *ret);
+int log_store_unpack(
+	const struct log_chunk_row *row, struct zip *z, struct buf *raw, struct err *e) MUST_CHECK;
 /* Row i of log_store_chunks(); raw gets the frames, `data` of ret is as stored. ERR_CORRUPT. */
 int log_store_chunk(const struct db_rows *r, size_t i, struct zip *z, struct buf *raw,
 	struct log_chunk_row *ret, struct err *e) MUST_CHECK;

@@ -332,6 +332,15 @@ def test_a_log_by_its_end(fake):
     assert "no step gone" in fake.run("logs", "run_ok", "--step", "gone", expect=3).stderr
 
 
+def test_a_followed_log_is_searched_as_it_comes(fake):
+    done = fake.run("logs", "run_ok", "--follow", "--grep", "t[hw]", "--regex")
+    assert done.stdout == "3:three\n2:two, now whole\n"
+    assert fake.run("logs", "run_ok", "--follow", "--grep", "T[HW]").stdout == ""
+    assert "is no regular expression: missing ]" in fake.run("logs", "run_ok", "--grep", "[", "--regex", expect=2).stderr
+    assert "go with --grep" in fake.run("logs", "run_ok", "--regex", expect=2).stderr
+    assert "go with neither" in fake.run("logs", "run_ok", "--grep", "x", "--tail", "2", expect=2).stderr
+
+
 # ---- output --------------------------------------------------------------------------------------
 
 
@@ -715,6 +724,11 @@ def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
     run = real.json("run", "list", "--pipeline", "followed")["items"][0]
     assert run["inputs"] == {"n": 5, "word": "9"}
     assert real.run("logs", run["id"], "--step", "then", "--tail", "2").stdout == "line 1999\nline 2000\n"
+    assert real.run("logs", run["id"], "--step", "then", "--grep", "e 19[0-9]5$", "--regex").stdout == "".join(
+        f"{n}:line {n}\n" for n in range(1905, 2000, 10))
+    assert real.run("logs", run["id"], "--step", "then", "--grep", "LINE 2000", "--ignore-case").stdout == "2000:line 2000\n"
+    assert real.run("logs", run["id"], "--step", "then", "--grep", "line 7", "--since", "1s").stdout == ""
+    assert len(real.run("logs", run["id"], "--step", "then", "--since", "1h").stdout.splitlines()) == 2000
     raw = real.run("logs", run["id"], "--step", "work", "--raw").stdout
     assert sorted(raw.replace("no end", "no end\n").splitlines()) == ["n=5 word=9", "no end", "oops"]
     assert [s["name"] for s in real.json("run", "steps", run["id"])["items"]] == ["work", "then"]

@@ -313,6 +313,99 @@ def test_pages_are_bounded_and_go_on(api, attempt):
     assert seen == list(range(400))
 
 
+def pieces(text):
+    """Frames of a text that is longer than one may be."""
+    return frames(*(text[i:i + 50000] for i in range(0, len(text), 50000)))
+
+
+def search(api, attempt, **args):
+    """All matching lines, over as many requests as it takes."""
+    found, at, asked = [], args.pop("from_", 1), 0
+    while True:
+        p = page(api, attempt, **args, **{"from": at})
+        asked += 1
+        found += p["lines"]
+        assert p["last"] >= p["first"] - 1
+        if p["last"] >= p["total"]:
+            return found, asked
+        assert p["last"] >= at, p
+        at = p["last"] + 1
+
+
+def test_search_finds_lines_by_their_numbers(api, attempt):
+    rows = [f"step {i} loss={i % 7}.5{' CUDA out of memory' if i in (17, 4000) else ''}" for i in range(1, 5001)]
+    assert attempt.put(pieces("".join(r + "\n" for r in rows))) > 0
+    found, asked = search(api, attempt, grep="CUDA%20out%20of%20memory")
+    assert [(f["line"], f["text"]) for f in found] == [(17, rows[16]), (4000, rows[3999])] and asked == 1
+    found, asked = search(api, attempt, grep="loss%3D3.5", limit=100)
+    assert [f["line"] for f in found] == [i for i in range(1, 5001) if i % 7 == 3] and asked > 7
+    assert search(api, attempt, grep="loss%3D3.5", from_=4990)[0][0]["line"] == 4994
+    assert search(api, attempt, grep="cuda")[0] == []
+    assert len(search(api, attempt, grep="cuda", ignore_case="true")[0]) == 2
+    assert search(api, attempt, grep="loss.3")[0] == []
+    found, _ = search(api, attempt, grep="%5Estep%20(17|99)%20.*5", regex="true")
+    assert [f["line"] for f in found] == [17, 99]
+    assert page(api, attempt, grep="no%20such%20line")["last"] == 5000
+
+
+def test_search_by_stream_time_and_over_streams_that_overlap(api, attempt):
+    t = 1_700_000_000
+
+    def at(seconds):
+        return (t + seconds) * 1_000_000
+
+    spool = b"".join(frame(b"out %d\n" % i, STDOUT, at(i)) + frame(b"err %d\n" % i, STDERR, at(i)) for i in range(300))
+    spool += frame(b"a line of stderr that ", STDERR, at(301)) + frame(b"out goes on\n" * 50, STDOUT, at(302))
+    spool += frame(b"ends with a needle\n", STDERR, at(303))
+    assert attempt.put(spool) == len(spool)
+    assert all(f["stream"] == "stderr" for f in search(api, attempt, grep="r", stream="stderr")[0])
+    found, _ = search(api, attempt, grep="needle", limit=1)
+    assert [(f["line"], f["text"]) for f in found] == [(601, "a line of stderr that ends with a needle")]
+    # The first match ends its page although an older line is open; that one is not lost.
+    found, _ = search(api, attempt, grep="goes|needle", regex="true", limit=1)
+    assert [f["line"] for f in found] == list(range(601, 652))
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t + 290))
+    found, _ = search(api, attempt, since=since)
+    assert found[0]["text"] == "out 290" and len(found) == 20 + 51
+    found, _ = search(api, attempt, since=since, grep="err")
+    assert [f["text"] for f in found][:2] == ["err 290", "err 291"]
+
+
+def test_search_goes_on_over_many_chunks(api, attempt):
+    block = "".join(f"{i} {'x' * 1000}\n" for i in range(2000))
+    at = 0
+    for _ in range(45):
+        at = attempt.put(pieces(block), at)
+    at = attempt.put(frames("the needle\n"), at)
+    found, asked = search(api, attempt, grep="needle")
+    assert [f["line"] for f in found] == [90001] and asked > 1
+
+
+@pytest.mark.parametrize("query,pointer,words", [
+    ("grep=(&regex=true", "/grep", "missing )"),
+    ("grep=a{1001}&regex=true", "/grep", "invalid repetition size"),
+    ("grep=((a{100}){100}){100}&regex=true", "/grep", ""),
+    ("grep=" + "x" * 1001, "/grep", "1000"),
+    ("grep=", "/grep", ""),
+    ("grep=x&tail=5", "/grep", "cannot be combined"),
+    ("grep=x&follow=true", "/grep", "cannot be combined"),
+    ("since=2020-01-01&raw=true", "/since", "cannot be combined"),
+    ("regex=true", "/regex", "goes with grep"),
+    ("since=yesterday", "/since", ""),
+])
+def test_bad_searches_are_named(api, attempt, query, pointer, words):
+    attempt.put(frames("x\n"))
+    reply = api.get(f"/api/v1/attempts/{attempt.id}/log?{query.replace('{', '%7B').replace('}', '%7D')}")
+    assert reply.status == 422, reply
+    [error] = reply.json()["errors"]
+    assert error.get("pointer", error.get("parameter", "")).strip("/").endswith(pointer.strip("/")) and words in error["detail"], error
+
+
+def test_a_pattern_that_others_choke_on_takes_no_time(api, attempt):
+    attempt.put(frames("a" * 60000 + "\n"))
+    assert search(api, attempt, grep="(a*)*b", regex="true")[0] == []
+
+
 def test_permissions(server, api, project, attempt):
     outsider = server.person("log-outsider", project, "viewer")
     assert outsider.get(f"/api/v1/attempts/{attempt.id}/log").status == 200
