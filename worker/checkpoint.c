@@ -47,11 +47,16 @@ static int on_file(void *arg, const char *path, int64_t size, struct err *e)
 int checkpoint_look(const char *dir, struct checkpoint_state *ret, struct err *e)
 {
 	struct look l = { .dir = dir };
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (access(dir, F_OK) == 0 && fs_walk(dir, on_file, NULL, &l, e) < 0)
-		return -1;
-	*ret = l.s;
-	return 0;
+	if (fd < 0 && errno != ENOENT)
+		return err_errno(e, "open", dir);
+	int rc = fd >= 0 ? fs_walk_beneath(fd, ".", on_file, NULL, &l, e) : 0;
+	if (fd >= 0)
+		(void)close(fd);
+	if (rc == 0)
+		*ret = l.s;
+	return rc;
 }
 
 /* Or no folder at all; what a step has put in its place is not followed. */

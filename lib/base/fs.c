@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -50,6 +49,8 @@ static int open_regular(const char *path, struct err *e)
 	(void)close(fd);
 	return -1;
 }
+
+enum { NAMES_MAX = 1 << 20, DEPTH_MAX = 64 };
 
 int fs_read(const char *path, struct buf *out, struct err *e)
 {
@@ -158,18 +159,99 @@ int fs_mkdirs(const char *path, mode_t mode, struct err *e)
 	return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+/* ---- removing -------------------------------------------------------------------------------- */
+
+struct removal {
+	int top; /* the folder to which those that lie too deep are moved */
+	dev_t device;
+	unsigned moved;
+	bool again; /* some were */
+};
+
+static int remove_at(struct removal *r, int dirfd, const char *name, unsigned depth);
+
+/* Everything in the folder, which is taken over; -1 with errno set. */
+static int remove_all(struct removal *r, int fd, unsigned depth)
 {
-	(void)st, (void)type, (void)at;
-	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+	DIR *d = fdopendir(fd);
+	int rc = 0, saved;
+
+	if (d == NULL) {
+		(void)close(fd);
+		return -1;
+	}
+	for (struct dirent *entry; rc == 0 && (entry = readdir(d)) != NULL;)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			rc = remove_at(r, dirfd(d), entry->d_name, depth);
+	saved = errno;
+	(void)closedir(d);
+	errno = saved;
+	return rc;
+}
+
+/* A folder that lies deep goes up instead, so that neither descriptors nor the stack run out. */
+static int move_up(struct removal *r, int dirfd, const char *name)
+{
+	char to[64], unique[ID_HEX + 1];
+
+	(void)str_print(to, sizeof to, ".%u.%s", r->moved++, id_hex(unique));
+	r->again = true;
+	return renameat(dirfd, name, r->top, to);
+}
+
+static int remove_folder(struct removal *r, int dirfd, const char *name, unsigned depth)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
+		fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	bool stays = fstat(fd, &st) < 0 || st.st_dev != r->device;
+	/* Names can only be taken out of a folder that may be written. */
+	if (!stays && (st.st_mode & 0700) != 0700)
+		(void)fchmod(fd, 0700);
+	if (stays)
+		(void)close(fd);
+	else if (depth == DEPTH_MAX) {
+		(void)close(fd);
+		return move_up(r, dirfd, name);
+	} else if (remove_all(r, fd, depth + 1) < 0)
+		return -1;
+	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+static int remove_at(struct removal *r, int dirfd, const char *name, unsigned depth)
+{
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	return errno == EISDIR || errno == EPERM ? remove_folder(r, dirfd, name, depth) : -1;
 }
 
 int fs_remove_tree(const char *path, struct err *e)
 {
-	if (nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
+	struct removal r = { .again = true };
+	struct stat st;
+
+	if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_errno(e, "remove", path);
-	return 0;
+	if ((st.st_mode & 0700) != 0700)
+		(void)chmod(path, 0700);
+	r.device = st.st_dev;
+	while (r.again) {
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r.again = false;
+		r.top = fd;
+		if (fd < 0 || remove_all(&r, fd, 1) < 0)
+			return err_errno(e, "remove", path);
+	}
+	return rmdir(path) < 0 && errno != ENOENT ? err_errno(e, "remove", path) : 0;
 }
+
+/* ---- walking --------------------------------------------------------------------------------- */
 
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
@@ -225,7 +307,13 @@ static int walk_dir(const struct walk *w, int dirfd, struct str prefix, struct e
 	for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		names = mem_resize(names, n + 1, sizeof *names);
+		if (n == NAMES_MAX) {
+			rc = err_set(
+				e, ERR_TOO_LARGE, "a folder has more than %d entries", NAMES_MAX);
+			break;
+		}
+		if ((n & (n - 1)) == 0)
+			names = mem_resize(names, n != 0 ? 2 * n : 1, sizeof *names);
 		names[n] = mem_dup(entry->d_name);
 		n++;
 	}
@@ -270,5 +358,16 @@ int fs_walk(const char *root, fs_walk_cb *fn, fs_walk_cb *on_other, void *arg, s
 
 	if (fd < 0)
 		return err_errno(e, "open", root);
+	return walk_dir(&w, fd, (struct str){ "", 0 }, e);
+}
+
+int fs_walk_beneath(
+	int dirfd, const char *path, fs_walk_cb *fn, fs_walk_cb *on_other, void *arg, struct err *e)
+{
+	const struct walk w = { fn, on_other, arg };
+	int fd = fs_open_beneath(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return err_errno(e, "open", path);
 	return walk_dir(&w, fd, (struct str){ "", 0 }, e);
 }

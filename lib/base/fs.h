@@ -15,7 +15,8 @@ int fs_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
 /* mkdir -p; existing folders are left as they are. */
 int fs_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
-/* rm -rf, never following symbolic links; a missing path is fine. */
+/* rm -rf, never following symbolic links, not into other file systems, however deep the tree is and
+ * whatever modes its folders have; a missing path is fine. */
 int fs_remove_tree(const char *path, struct err *e) MUST_CHECK;
 /* Opens a path below dirfd; flags as open(2). Returns the descriptor, or -1 with errno set. */
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode) MUST_CHECK;
@@ -31,6 +32,9 @@ int fs_write_all(int fd, struct str bytes, const char *what, struct err *e) MUST
  * followed. A return of -1 from fn stops the walk with its error. */
 typedef int fs_walk_cb(void *arg, const char *path, int64_t size, struct err *e);
 int fs_walk(const char *root, fs_walk_cb *fn, fs_walk_cb *on_other, void *arg,
+	struct err *e) MUST_CHECK;
+/* The same for a folder of a hostile tree below dirfd, to which no link leads. */
+int fs_walk_beneath(int dirfd, const char *path, fs_walk_cb *fn, fs_walk_cb *on_other, void *arg,
 	struct err *e) MUST_CHECK;
 
 #endif

@@ -369,6 +369,73 @@ void test_map__keeps_what_was_put_through_growth_and_removal(void **state)
 	map_free(m);
 }
 
+/* A tree deeper than paths and descriptors reach, with folders that may not be written or read, and
+ * a link that leads out of it. */
+void test_fs__a_hostile_tree_is_removed_and_nothing_beside_it(void **state)
+{
+	enum { LEVELS = 3000, NOBODY = 65534 };
+	char dir[] = "/tmp/tidemill-unit-XXXXXX", other[] = "/tmp/tidemill-unit-XXXXXX", path[64];
+	bool root = geteuid() == 0;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(root ? seteuid(NOBODY) : 0, 0);
+	assert_non_null(mkdtemp(dir));
+	assert_non_null(mkdtemp(other));
+	(void)str_print(path, sizeof path, "%s/kept", other);
+	assert_int_equal(fs_write_atomic(path, STR("x"), 0600, &e), 0);
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(symlinkat(other, fd, "out"), 0);
+	for (int i = 0; i < LEVELS; i++) {
+		assert_int_equal(mkdirat(fd, "d", 0700), 0);
+		int file = openat(fd, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		int next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(file >= 0 && next >= 0);
+		(void)close(file);
+		assert_int_equal(fchmod(fd, i % 3 == 0 ? 0500 : i % 3 == 1 ? 0000 : 0755), 0);
+		(void)close(fd);
+		fd = next;
+	}
+	(void)close(fd);
+	assert_int_equal(fs_remove_tree(dir, &e), 0);
+	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(fs_remove_tree(dir, &e), 0);
+	assert_int_equal(fs_remove_tree(other, &e), 0);
+	assert_int_equal(root ? seteuid(0) : 0, 0);
+}
+
+static int count_file(void *arg, const char *path, int64_t size, struct err *e)
+{
+	(void)path, (void)size, (void)e;
+	++*(int *)arg;
+	return 0;
+}
+
+void test_fs__a_walk_beneath_follows_no_link(void **state)
+{
+	char dir[] = "/tmp/tidemill-unit-XXXXXX", path[64];
+	struct err e;
+	int n = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)str_print(path, sizeof path, "%s/a/b", dir);
+	assert_int_equal(fs_mkdirs(path, 0700, &e), 0);
+	(void)str_print(path, sizeof path, "%s/a/b/f", dir);
+	assert_int_equal(fs_write_atomic(path, STR("x"), 0600, &e), 0);
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(symlinkat("a", fd, "link"), 0);
+	assert_int_equal(fs_walk_beneath(fd, "a/b", count_file, NULL, &n, &e), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(fs_walk_beneath(fd, "link/b", count_file, NULL, &n, &e), -1);
+	assert_int_equal(fs_walk_beneath(fd, "link", count_file, NULL, &n, &e), -1);
+	assert_int_equal(fs_walk_beneath(fd, "..", count_file, NULL, &n, &e), -1);
+	assert_int_equal(n, 1);
+	(void)close(fd);
+	assert_int_equal(fs_remove_tree(dir, &e), 0);
+}
+
 void test_fs__atomic_write_read_and_beneath(void **state)
 {
 	char dir[] = "/tmp/tidemill-unit-XXXXXX", path[64];

@@ -78,11 +78,10 @@ static int find_output(struct collect *c, int root, const struct assigned_output
 {
 	struct walk w = { .c = c, .output = o };
 	struct err e = { .code = ERR_OK };
-	char full[PATH_MAX];
 	struct stat st;
 	int fd;
 
-	if (!path_is_plain(o->path) || !str_print(full, sizeof full, "%s/%s", c->root, o->path.p)) {
+	if (!path_is_plain(o->path)) {
 		(void)err_set(&e, ERR_INVALID, "output %.63s has no usable path", o->name.p);
 		return wrong(c, REASON_OUTPUT_INVALID, &e);
 	}
@@ -104,7 +103,7 @@ static int find_output(struct collect *c, int root, const struct assigned_output
 	if (w.single)
 		rc = on_file(&w, "", st.st_size, &e);
 	else
-		rc = fs_walk(full, on_file, on_other, &w, &e);
+		rc = fs_walk_beneath(root, o->path.p, on_file, on_other, &w, &e);
 	if (rc < 0)
 		return wrong(c, REASON_OUTPUT_INVALID, &e);
 	if (w.n == 0) {
