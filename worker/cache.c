@@ -252,7 +252,7 @@ static void load_begin(void *arg)
 	}
 	if (d->fd >= 0)
 		(void)close(d->fd);
-	d->fd = open(d->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0400);
+	d->fd = open(d->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (d->fd < 0) {
 		(void)err_errno(&e, "create", d->part);
 		load_end(d, &e);

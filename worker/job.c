@@ -24,15 +24,20 @@ static void on_stored(void *arg);
 
 /* ---- making and freeing --------------------------------------------------------------------- */
 
+static bool names_folder(struct str id)
+{
+	return id.n != 0 && id.n < RUNTIME_ID_MAX &&
+	       strspn(id.p, "abcdefghijklmnopqrstuvwxyz0123456789_-") == id.n;
+}
+
 static int set_paths(struct job *j, struct err *e)
 {
 	const struct worker_conf *c = &j->agent->conf;
 
-	if (!id_is(j->task.attempt, "att") &&
-		(j->task.attempt.n >= RUNTIME_ID_MAX ||
-			strspn(j->task.attempt.p, "abcdefghijklmnopqrstuvwxyz0123456789_-") !=
-				j->task.attempt.n))
-		return err_set(e, ERR_INVALID, "the attempt's id cannot be a folder's name");
+	if (!names_folder(j->task.attempt))
+		return err_field(e, "/attempt", "cannot be the name of a folder");
+	if (!names_folder(j->task.step))
+		return err_field(e, "/step", "cannot be the name of a folder");
 	j->dir = arena_printf(j->a, "%s/attempts/%s", c->work_dir.p, j->task.attempt.p).p;
 	j->ctl = arena_printf(j->a, "%s/ctl", j->dir).p;
 	j->secrets_dir =
@@ -278,6 +283,8 @@ void job_save(struct job *j, job_next_fn *next)
 		job_later(j, save_retry, 200);
 		return;
 	}
+	if (j->retry == save_retry) /* this save is its */
+		loop_timer_cancel(&j->again);
 	j->saving = true;
 	j->busy++;
 }

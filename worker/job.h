@@ -48,6 +48,7 @@ struct job {
 	bool saving, save_again, polling, stopping, removing, fresh;
 	bool stored; /* on disk, so that a restart finds it: the server is told of it */
 	bool admitted; /* holds its devices */
+	bool cleared; /* nothing of it runs any more, for sure */
 	bool agreeing; /* finishing, and the log is all that is waited for */
 	bool forget; /* the server has said so */
 	bool gone; /* everything is removed: free it */

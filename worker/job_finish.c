@@ -74,6 +74,7 @@ static void finish_container(struct job *j)
 	const struct runtime_ref ref = job_ref(j);
 
 	if (j->runtime == NULL) {
+		j->cleared = true;
 		finish_log(j);
 		return;
 	}
@@ -93,7 +94,17 @@ static void finish_on_container(void *arg, const struct err *e)
 		return;
 	}
 	j->wait.tries = 0;
+	j->cleared = e->code == ERR_OK;
 	finish_log(j);
+}
+
+/* What may still run keeps its devices. */
+static void give_devices_back(struct job *j)
+{
+	if (!j->cleared || !j->admitted)
+		return;
+	j->admitted = false;
+	agent_devices_free(j->agent);
 }
 
 /* ---- log ------------------------------------------------------------------------------------ */
@@ -227,9 +238,9 @@ static void finish_on_saved(struct job *j)
 	log_info("attempt ended", LOG_STR("attempt", j->task.attempt),
 		LOG_S("state", attempt_state_names[j->rec.result]),
 		LOG_S("reason", reason_names[j->rec.reason]));
-	j->admitted = false;
 	agent_changed(j->agent);
-	agent_devices_free(j->agent);
+	give_devices_back(j);
+	agent_devices_free(j->agent); /* an attempt of the same step may wait */
 	if (j->forget)
 		job_remove(j);
 }
@@ -268,6 +279,8 @@ static void remove_on_runtime(void *arg, const struct err *e)
 		job_later(j, remove_retry, ship_wait(&j->wait, NULL));
 		return;
 	}
+	j->cleared = true;
+	give_devices_back(j);
 	remove_folder(j);
 }
 

@@ -494,6 +494,8 @@ int main(int argc, char **argv)
 
 	buf_init(&out, RESULT_MAX);
 	rc = run(argc, argv, &out, &e);
+	if (rc == 0 && buf_failed(&out))
+		rc = err_set(&e, ERR_TOO_LARGE, "the answer has more than %d bytes", RESULT_MAX);
 	if (rc == 0)
 		rc = fs_write_all(STDOUT_FILENO, buf_str(&out), "stdout", &e);
 	if (rc < 0)

@@ -53,8 +53,8 @@ class Worker:
              "TIDEMILL_ALLOW_LOCAL_GIT": "true", "TIDEMILL_NVML_LIBRARY": "/nonexistent/libnvml.so", **self.settings}
         return e
 
-    def start(self):
-        self.process = subprocess.Popen([WORKER], env=self.env(), stdout=self.log, stderr=self.log)
+    def start(self, **how):
+        self.process = subprocess.Popen([WORKER], env=self.env(), stdout=self.log, stderr=self.log, **how)
         return self
 
     def run(self, *args, **more):
@@ -265,6 +265,25 @@ def test_damaged_data(server, worker):
     assert server.attempts[a].final["length"] == 0
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start a worker as somebody else")
+def test_without_root_data_comes_at_the_second_try_and_everything_is_removed(server):
+    worker = Worker(server)
+    os.chown(worker.folder, 65534, 65534)
+    digest = server.add_blob(b"good")
+    server.blobs[digest] = b"evil"
+    try:
+        worker.start(user=65534, group=65534, extra_groups=[])
+        a = server.assign(sh("cat $TIDEMILL_DATASET_D/x; mkdir -p modules/m; touch modules/m/f; chmod 0 modules/m; chmod 555 modules"),
+                          datasets=[{"name": "d", "files": [{"path": "x", "digest": digest, "size": 4}]}])
+        wait_for(lambda: sum(n for k, n in server.counts.items() if k.startswith("GET")) > 0)
+        server.blobs[digest] = b"good"
+        assert server.wait_end(a)["state"] == "succeeded" and server.output(a, 1) == b"good"
+        wait_for(lambda: worker.attempts() == [])
+        assert worker.stop() == 0, worker.text()
+    finally:
+        worker.close()
+
+
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a//b", "a/./b"])
 def test_hostile_paths(server, worker, path):
     digest = server.add_blob(b"x")
@@ -361,7 +380,8 @@ def test_an_end_before_the_cancel_stands(server, worker, code, state, reason):
 
 
 @pytest.mark.parametrize("bad", [{"argv": []}, {"runtimes": ["abacus"]}, {"argv": "true"}, {"cpus": "many"}, {"step_name": 7},
-                                 {"datasets": [{"name": "d", "files": [{"path": "x", "digest": 7, "size": 1}]}]}, {"attempt": "Not/An/Id"}])
+                                 {"datasets": [{"name": "d", "files": [{"path": "x", "digest": 7, "size": 1}]}]}, {"attempt": "Not/An/Id"}, {"step": "../../x"},
+                                 {"step": ""}])
 def test_a_bad_assignment_is_refused_alone(server, worker, bad):
     with server.lock:
         one, two, three = (server.assign(sh("echo well")), server.assign(**{"argv": ["true"], **bad}), server.assign(sh("echo well")))
