@@ -243,6 +243,9 @@ const struct field window_fields[] = {
 	{ "revision", FIELD_INT, R, AT(revision), .doc = "How often it was closed" },
 	{ "rows", FIELD_INT, R, AT(rows), .doc = "Rows" },
 	{ "labelled", FIELD_INT, R, AT(labelled), .doc = "Rows with a label" },
+	{ "left_out", FIELD_INT, R | E, AT(left_out),
+		.doc = "Those of them that performance leaves out: the label or its distance from "
+		       "the prediction is greater than 1e75" },
 	{ "model_version", FIELD_STR, R | E, AT(model_version),
 		.doc = "NAME/NUMBER of the version it is compared with" },
 	{ "severity", FIELD_STR, R, AT(severity), .doc = "none, ok, warn, alert or insufficient" },
@@ -265,9 +268,11 @@ const struct field drift_value_fields[] = {
 		.doc = "Name of the column; empty for the window as a whole" },
 	{ "baseline", FIELD_STR, R, AT(baseline), .doc = "training, previous, seasonal or anchor" },
 	{ "metric", FIELD_STR, R, AT(metric),
-		.doc = "psi, ks, wasserstein, jensen_shannon, missing_rate, row_count, mae, …" },
+		.doc = "psi, ks, wasserstein, jensen_shannon, missing_rate, row_count, "
+		       "left_out_count, mae, …" },
 	{ "status", FIELD_STR, R, AT(status),
-		.doc = "ok, no_data, insufficient, all_missing, constant or type_changed" },
+		.doc = "ok, partial (of rows that are not too large), overflow (there is no finite "
+		       "value), no_data, insufficient, all_missing, constant or type_changed" },
 	{ "value", FIELD_REAL, R | N | FIELD_NONFINITE, AT(value), HAS(has_value),
 		.doc = "The number" },
 	{ "critical", FIELD_REAL, R | N | FIELD_NONFINITE, AT(critical), HAS(has_critical),

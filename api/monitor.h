@@ -125,7 +125,7 @@ struct window {
 	struct str id, monitor_id;
 	int64_t start, end;
 	struct str state;
-	int64_t revision, rows, labelled;
+	int64_t revision, rows, labelled, left_out;
 	struct str model_version, severity;
 	double performance, drift_share, level;
 	bool has_performance, has_drift_share, has_level;

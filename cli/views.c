@@ -140,9 +140,9 @@ VIEW(monitor, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS }, { "MODEL",
 VIEW(window, "/id", { "START", "/start", COLUMN_DATE }, { "END", "/end", COLUMN_DATE, NARROW },
 	{ "ID", "/id" }, { "STATE", "/state", NARROW }, { "SEVERITY", "/severity", COLUMN_STATE },
 	{ "ROWS", "/rows", NARROW }, { "LABELLED", "/labelled", NARROW },
-	{ "ERROR", "/performance", COLUMN_REAL }, { "LEVEL", "/level", COLUMN_REAL, NARROW },
-	{ "DRIFTED", "/drift_share", COLUMN_SHARE }, { "MODEL", "/model_version", NARROW },
-	{ "REASON", "/reason" });
+	{ "LEFT OUT", "/left_out" }, { "ERROR", "/performance", COLUMN_REAL },
+	{ "LEVEL", "/level", COLUMN_REAL, NARROW }, { "DRIFTED", "/drift_share", COLUMN_SHARE },
+	{ "MODEL", "/model_version", NARROW }, { "REASON", "/reason" });
 
 VIEW(drift_value, "/feature", { "FEATURE", "/feature" }, { "BASELINE", "/baseline" },
 	{ "METRIC", "/metric" }, { "VALUE", "/value", COLUMN_REAL },

@@ -43,7 +43,7 @@ void stats_regression_add(struct stats_regression *c, double truth, double predi
 {
 	double e = prediction - truth, d = truth - c->mean;
 
-	if (!isfinite(e)) {
+	if (!(fabs(e) <= STATS_VALUE_MAX) || !(fabs(truth) <= STATS_VALUE_MAX)) {
 		c->skipped++;
 		return;
 	}

@@ -1,6 +1,8 @@
 /*
  * Performance counters that merge by addition, so that labels which come late are added to their
- * window instead of recomputing it. Rows with a value that is not finite are counted as skipped.
+ * window instead of recomputing it. Rows with a value that is not finite are counted as skipped,
+ * and so are those of a regression whose truth or error is greater than STATS_VALUE_MAX: no sum of
+ * 10^8 rows overflows, the fourth powers included, and no mean is drowned by one row of garbage.
  *
  * The variance of the truth is kept as mean and squared deviation and merged by T. Chan, G. Golub,
  * R. LeVeque (1979), which does not cancel. AUC comes from 1024 bins of the score per class: its
@@ -35,6 +37,8 @@ const char *stats_score_name(enum stats_score s);
 bool stats_score_parse(struct str name, enum stats_score *ret);
 bool stats_score_lower(enum stats_score s); /* lower is better */
 bool stats_score_of_regression(enum stats_score s);
+
+#define STATS_VALUE_MAX 1e75
 
 struct stats_regression {
 	uint64_t n, skipped;

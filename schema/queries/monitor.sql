@@ -103,7 +103,7 @@ DELETE FROM observation_stage WHERE made_at < now() - interval '1 day';
 
 -- name: window_list :many
 -- params: project_id text, monitor text, before text, count bigint
-SELECT w.id, w.monitor_id, w.start_at AS start, w.end_at AS "end", w.state, w.revision, w.rows, w.labelled, w.severity,
+SELECT w.id, w.monitor_id, w.start_at AS start, w.end_at AS "end", w.state, w.revision, w.rows, w.labelled, w.left_out, w.severity,
 	w.performance, w.level, w.drift_share, w.closed_at, coalesce(m.name || '/' || v.number, '') AS model_version,
 	coalesce((SELECT d.reason FROM decision d WHERE d.window_id = w.id AND d.revision = w.revision
 		ORDER BY d.fired DESC, d.action <> 'record' DESC, d.inputs ->> 'after' = w.severity DESC, d.cause = 'performance' DESC, d.cause
@@ -227,9 +227,10 @@ WHERE made = $1 AND window_id = $2 AND row_id > $3 ORDER BY row_id LIMIT $4;
 SELECT window_advance($1, $2);
 
 -- name: window_closed :exec
--- params: window_id text, revision bigint, reference_id text, model_version_id text, performance float8, level float8, drift_share float8, severity text, policy_before jsonb
+-- params: window_id text, revision bigint, reference_id text, model_version_id text, performance float8, level float8, drift_share float8, severity text, policy_before jsonb, left_out bigint
 UPDATE monitor_window SET state = 'closed', revision = $2, reference_id = $3, model_version_id = $4, performance = $5, level = $6,
-	drift_share = $7, severity = $8, policy_before = coalesce(policy_before, $9), closed_at = now() WHERE id = $1;
+	drift_share = $7, severity = $8, policy_before = coalesce(policy_before, $9), closed_at = now(), left_out = $10
+WHERE id = $1;
 
 -- name: drift_metric_insert :exec
 -- params: made date, window_id text, revision bigint, features text[], baselines text[], metrics text[], numbers float8[], criticals float8[], ps float8[], thresholds float8[], statuses text[], drifted bool[]

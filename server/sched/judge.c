@@ -184,7 +184,9 @@ static void put_metric(struct comparison *x, size_t i, const struct stats_compar
 
 	x->metrics[x->n_metrics++] = (struct judge_metric){ .feature = x->c->ref->features[i].name,
 		.metric = str_c(stats_metric_name(kind)),
-		.status = str_c(stats_status_name(cmp->status)),
+		.status = str_c(cmp->status == STATS_OK && !isnan(threshold) && !isfinite(m->value)
+					? "overflow"
+					: stats_status_name(cmp->status)),
 		.value = m->value,
 		.critical = m->critical,
 		.p = m->p,
@@ -262,6 +264,11 @@ static double score_of(const struct judge_counts *c, enum stats_score s)
 					    : stats_classes_score(&c->classes, s);
 }
 
+static uint64_t left_out_of(const struct judge_counts *c, enum stats_score s)
+{
+	return stats_score_of_regression(s) ? c->regression.skipped : c->classes.skipped;
+}
+
 static void put_whole(struct comparison *x, const char *metric, double value, double threshold)
 {
 	x->metrics[x->n_metrics++] = (struct judge_metric){ .feature = STR(""),
@@ -283,12 +290,18 @@ static void take_whole(struct comparison *x, struct judgement *ret)
 	put_whole(x, "label_count", (double)x->c->labelled, (double)NAN);
 	if (!spec->has_performance || x->c->labelled == 0)
 		return;
+	ret->left_out = left_out_of(x->c, score);
+	if (ret->left_out > 0)
+		put_whole(x, "left_out_count", (double)ret->left_out, (double)NAN);
 	ret->performance = score_of(x->c, score);
 	if (x->args->has_level && spec->policy.has_performance)
 		limit = stats_score_lower(score)
 				? x->args->level * spec->policy.performance.max_ratio
 				: x->args->level / spec->policy.performance.max_ratio;
 	put_whole(x, stats_score_name(score), ret->performance, limit);
+	if (ret->left_out > 0)
+		x->metrics[x->n_metrics - 1].status =
+			str_c(ret->left_out < x->c->labelled ? "partial" : "no_data");
 	ret->window.has_performance = x->args->has_level && isfinite(ret->performance);
 	ret->window.performance = ret->performance;
 	ret->window.champion = x->args->level;
@@ -346,7 +359,7 @@ void judge_window(const struct judge_counts *c, const struct judge_args *args,
 	ret->window.start = args->start;
 	ret->window.end = args->end;
 	ret->window.rows = c->rows;
-	ret->window.labelled = c->labelled;
+	ret->window.labelled = c->labelled - ret->left_out;
 	ret->window.features = x.features;
 	ret->window.n_features = x.n_features;
 	ret->window.defects = x.defects;

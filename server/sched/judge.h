@@ -52,6 +52,7 @@ struct judgement {
 	struct policy_decision decision;
 	const char *severity; /* ok, warn, alert, insufficient */
 	double performance, drift_share; /* NaN: none */
+	uint64_t left_out; /* rows with a label that are too large to be measured */
 };
 /* Compares and applies the policy: *state is what it was before. */
 void judge_window(const struct judge_counts *c, const struct judge_args *args,

@@ -8,6 +8,7 @@
 #include "server/sched/window_inside.h"
 
 #include "lib/base/log.h"
+#include "lib/base/num.h"
 #include "lib/json/json_write.h"
 #include "server/app.h"
 #include "server/sched/monitor_rules.h"
@@ -60,6 +61,19 @@ static void hold_back(struct closing *c, enum policy_cause cause, struct decisio
 		o->sentence);
 }
 
+/* What the performance rests on, when it does not rest on all labels. */
+static struct str said(struct closing *c, enum policy_cause cause, struct str sentence)
+{
+	unsigned long long n = c->judgement.left_out;
+
+	if (cause != POLICY_PERFORMANCE || n == 0)
+		return sentence;
+	return arena_printf(c->arena,
+		"%.*s %llu row%s with a label %s left out: the label or its distance from the "
+		"prediction is greater than %g.",
+		STR_ARG(sentence), n, num_plural(n), n == 1 ? "was" : "were", STATS_VALUE_MAX);
+}
+
 static void add_decision(struct closing *c, enum policy_cause cause)
 {
 	const struct policy_outcome *o = &c->judgement.decision.cause[cause];
@@ -74,7 +88,7 @@ static void add_decision(struct closing *c, enum policy_cause cause)
 		.action = policy_action_name(o->action),
 		.fired = o->fired,
 		.suppressed_by = str_c(policy_stop_name(o->stop)),
-		.reason = str_c(o->sentence),
+		.reason = said(c, cause, str_c(o->sentence)),
 		.inputs = judge_inputs(&c->judgement, &c->args, cause, c->arena),
 		.supersedes = c->earlier_id[cause] };
 	hold_back(c, cause, d);
@@ -142,7 +156,8 @@ static void add_window(struct closing *c, struct db_unit *u)
 		.performance = c->judgement.performance,
 		.level = c->has_level ? c->level : (double)NAN,
 		.drift_share = c->judgement.drift_share,
-		.severity = c->judgement.severity };
+		.severity = c->judgement.severity,
+		.left_out = (int64_t)c->judgement.left_out };
 
 	window_store_closed(u, &w);
 }

@@ -204,7 +204,8 @@ void window_store_closed(struct db_unit *u, const struct window_closed *w)
 	db_stmt(u, SQL_WINDOW_CLOSED, DB_TEXT(w->id), DB_INT(w->revision),
 		optional(w->reference_id), optional(w->model_version_id),
 		real_or_null(w->performance), real_or_null(w->level), real_or_null(w->drift_share),
-		DB_TEXTZ(w->severity), db_opt(w->policy_before.n != 0, DB_JSON(w->policy_before)));
+		DB_TEXTZ(w->severity), db_opt(w->policy_before.n != 0, DB_JSON(w->policy_before)),
+		DB_INT(w->left_out));
 }
 
 /* The NULLs of a column of numbers, to be freed with mem_free. */

@@ -97,7 +97,7 @@ void close_store_rows(
 void window_store_advance(struct db_unit *u, struct str window_id, int64_t version);
 struct window_closed {
 	struct str id, reference_id, model_version_id, policy_before;
-	int64_t revision;
+	int64_t revision, left_out;
 	double performance, level, drift_share; /* NaN: none */
 	const char *severity;
 };

@@ -131,6 +131,24 @@ def test_windows_close_by_themselves_when_later_rows_come(api, trained):
     api.post(f"{BASE}/monitors/time/windows/close", {}, expect=422)
 
 
+@pytest.mark.parametrize("metric, value", [("mae", 0.5), ("rmse", 0.5)])
+def test_rows_that_are_too_large_to_be_measured_are_told(api, trained, metric, value):
+    name = f"huge-{metric}"
+    put(api, name, performance={"metric": metric}, min_samples=3)
+    huge = ["h1,2021-01-01T12:00:00Z,1e308,-1e308,15,a", "h2,2021-01-01T12:00:00Z,1e160,0,15,a"]
+    send(api, name, [HEADER, *rows_of("2021-01-01", 4), *huge, *rows_of("2021-01-02", 2), "h3,2021-01-02T12:00:00Z,-1e300,1,15,a"])
+    api.post(f"{BASE}/monitors/{name}/windows/close", {"before": "2021-01-03T00:00:00Z"}, expect=200)
+    first, second = until(lambda: [w for d, w in sorted(windows(api, name).items()) if w["state"] == "closed"][:2], 20)
+    assert (first["rows"], first["labelled"], first["left_out"], first["performance"]) == (6, 6, 2, value), first
+    assert "2 rows with a label were left out" in first["reason"] and "1e+75" in first["reason"]
+    metrics = api.get(f"{BASE}/monitors/{name}/windows/{first['id']}/metrics", expect=200).json()["items"]
+    whole = {m["metric"]: (m["value"], m["status"]) for m in metrics if m["feature"] == ""}
+    assert whole["left_out_count"] == (2.0, "ok") and whole[metric] == (value, "partial") and whole["label_count"][0] == 6.0
+    # What is left is too little to judge by.
+    assert second["severity"] == "insufficient" or metric == "rmse"  # of which the version has no level
+    assert second["left_out"] == 1 and "1 row with a label was left out" in second["reason"]
+
+
 def test_late_rows_and_labels_open_a_window_again(api, trained):
     put(api, "late", late="2d")
     first = rows_of("2021-02-01", 4, label=False)

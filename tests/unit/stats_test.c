@@ -1003,10 +1003,12 @@ void test_stats__regression_counters_merge_and_survive(void **state)
 	}
 	stats_regression_add(&a, NAN, 1);
 	stats_regression_add(&a, 1, HUGE_VAL);
+	stats_regression_add(&a, -1e308, 1e308);
+	stats_regression_add(&a, 1e76, 1e76);
 	stats_regression_merge(&none, &a);
 	stats_regression_merge(&none, &b);
 	assert_int_equal(none.n, 1000);
-	assert_int_equal(none.skipped, 2);
+	assert_int_equal(none.skipped, 4);
 	near(stats_regression_score(&none, STATS_MAE), sae / 1000, 1e-12);
 	near(stats_regression_score(&none, STATS_RMSE), sqrt(sse / 1000), 1e-12);
 	near(stats_regression_score(&none, STATS_R2), 1 - sse / sst, 1e-9);
@@ -1022,6 +1024,21 @@ void test_stats__regression_counters_merge_and_survive(void **state)
 	assert_memory_equal(&a, &none, sizeof(a));
 	mem_free(y);
 	mem_free(e);
+}
+
+/* The largest that are taken leave everything finite. */
+void test_stats__large_errors_overflow_nothing(void **state)
+{
+	struct stats_regression c = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		stats_regression_add(&c, i % 2 == 0 ? STATS_VALUE_MAX : -STATS_VALUE_MAX, 0);
+	assert_int_equal(c.n, 1000);
+	near(stats_regression_score(&c, STATS_MAE), STATS_VALUE_MAX, 1e-9 * STATS_VALUE_MAX);
+	near(stats_regression_score(&c, STATS_RMSE), STATS_VALUE_MAX, 1e-9 * STATS_VALUE_MAX);
+	near(stats_regression_score(&c, STATS_R2), 0, 1e-9);
+	assert_true(isfinite(stats_regression_error(&c, STATS_RMSE)));
 }
 
 void test_stats__classification_counters_match_closed_forms(void **state)

@@ -92,6 +92,7 @@ export function WindowPanel({ project, monitor, windows, id }: { project: string
         list={[
           { name: 'Rows', value: <span class="num">{count(w.rows)}</span> },
           { name: 'With a label', value: <span class="num">{count(w.labelled)}</span> },
+          !!w.left_out && { name: 'Too large to be measured', value: <strong class="num">{count(w.left_out)}</strong> },
           w.performance !== null && { name: 'Error', value: <strong class="num">{number(w.performance)}</strong> },
           w.level !== null && { name: 'Champion on its holdout', value: <span class="num">{number(w.level)}</span> },
           w.drift_share !== null && { name: 'Features drifted', value: <span class="num">{percent(w.drift_share)}</span> },
