@@ -64,8 +64,11 @@ const struct field credential_new_fields[] = {
 		.doc = "The only project it opens; ci tokens need one" },
 	{ "role", FIELD_ENUM, 0, AT(role), FIELD_HAS(struct credential_new, has_role),
 		.names = role_names, .doc = "The most it may do" },
-	{ "expires_in", FIELD_SPAN, 0, AT(expires_in), .min = CLOCK_MINUTE, .max = 365 * CLOCK_DAY,
-		.fallback = "90d", .doc = "Life of the token, at most 365d" },
+	{ "expires_in", FIELD_SPAN, 0, AT(expires_in),
+		FIELD_HAS(struct credential_new, has_expires_in), .min = CLOCK_MINUTE,
+		.max = 365 * CLOCK_DAY, .fallback = "90d",
+		.doc = "Life of the token, at most 365d, and no longer than the maker's own, "
+		       "unless that is an administrator's that is good for a day or more" },
 	{ 0 },
 };
 #undef THIS

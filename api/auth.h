@@ -47,7 +47,7 @@ struct credential_new {
 	struct str name, project;
 	int kind; /* pat or ci */
 	int role;
-	bool has_role;
+	bool has_role, has_expires_in;
 	struct field_span expires_in;
 };
 extern const struct field credential_new_fields[];

@@ -63,8 +63,10 @@ const struct field join_token_new_fields[] = {
 		.doc = "Pool of the worker" },
 	{ "labels", FIELD_MAP, 0, AT(labels), .max = 32, .item_max = 255, .key_max = 63,
 		.doc = "Labels of the worker" },
-	{ "expires_in", FIELD_SPAN, 0, AT(expires_in), .min = CLOCK_MINUTE, .max = CLOCK_DAY,
-		.fallback = "1h", .doc = "Life of the join token" },
+	{ "expires_in", FIELD_SPAN, 0, AT(expires_in),
+		FIELD_HAS(struct join_token_new, has_expires_in), .min = CLOCK_MINUTE,
+		.max = CLOCK_DAY, .fallback = "1h",
+		.doc = "Life of the join token; it does not outlive its maker's" },
 	{ 0 },
 };
 #undef THIS

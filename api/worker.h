@@ -44,6 +44,7 @@ struct join_token_new {
 	struct str pool;
 	struct list labels;
 	struct field_span expires_in;
+	bool has_expires_in;
 };
 extern const struct field join_token_new_fields[];
 

@@ -19,10 +19,13 @@ static void add_event(struct call *c, struct db_unit *u, const char *type, struc
 static void token_insert(struct call *c, struct str principal_id, struct str project_id)
 {
 	const struct credential_new *in = c->in;
+	int64_t ends;
+
+	if (!minted_end(c, &in->expires_in, in->has_expires_in, &ends))
+		return;
 	struct credential_row row = credential_mint(
 		c->app->pepper, in->kind == 0 ? CREDENTIAL_PAT : CREDENTIAL_CI, c->arena);
 	struct db_unit *u = call_unit(c);
-
 	auth_store_token_add(u, &(struct token_row){ .id = row.id,
 					.kind = row.kind,
 					.mac = row.mac,
@@ -31,8 +34,7 @@ static void token_insert(struct call *c, struct str principal_id, struct str pro
 					.project_id = project_id,
 					.created_by = call_actor(c),
 					.role = in->has_role ? role_names[in->role] : NULL,
-					.expires_at = clock_add(clock_now(c->app->clock),
-						in->expires_in.span, 1) });
+					.expires_at = ends });
 	add_event(c, u, "token.created", row.id);
 	minted_create(c, u, &row);
 }
@@ -47,12 +49,10 @@ static bool ci_has_project(struct call *c)
 	return false;
 }
 
-/* A token may do no more than its maker's: same project or narrower, same role or lower; a ci token
- * makes none that outlives it. */
+/* A token may do no more than its maker's: same project or narrower, same role or lower. */
 static bool token_allowed(struct call *c, struct credential_new *in)
 {
 	const struct caller *who = &c->who;
-	int64_t ends = clock_add(clock_now(c->app->clock), in->expires_in.span, 1);
 
 	if (who->project.n != 0 && in->project.n == 0)
 		in->project = who->project;
@@ -69,10 +69,6 @@ static bool token_allowed(struct call *c, struct credential_new *in)
 		}
 		in->has_role = true;
 		in->role = who->role;
-	}
-	if (who->kind == CREDENTIAL_CI && ends > who->expires_at) {
-		call_invalid(c, "/expires_in", "a ci token cannot make one that outlives it");
-		return false;
 	}
 	return ci_has_project(c);
 }

@@ -2,6 +2,23 @@
 
 #include "server/store/auth_store.h"
 
+bool minted_end(struct call *c, const struct field_span *life, bool given, int64_t *ret_ends)
+{
+	const struct caller *who = &c->who;
+	int64_t now = clock_now(c->app->clock), ends = clock_add(now, life->span, 1);
+	bool free = who->admin && who->expires_at - now >= CLOCK_DAY;
+	char until[CLOCK_TEXT_MAX];
+
+	if (!free && ends > who->expires_at && given) {
+		call_invalid(c, "/expires_in",
+			"the token would outlive the one that makes it, which ends at %s",
+			clock_format(until, who->expires_at));
+		return false;
+	}
+	*ret_ends = free || ends < who->expires_at ? ends : who->expires_at;
+	return true;
+}
+
 struct minted {
 	struct str secret;
 };

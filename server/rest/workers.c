@@ -115,17 +115,19 @@ static struct str join_data(struct call *c, const struct join_token_new *in)
 static void join_token(struct call *c)
 {
 	const struct join_token_new *in = c->in;
+	int64_t ends;
+
+	if (!minted_end(c, &in->expires_in, in->has_expires_in, &ends))
+		return;
 	struct credential_row row = credential_mint(c->app->pepper, CREDENTIAL_JOIN, c->arena);
 	struct db_unit *u = call_unit(c);
-
 	auth_store_token_add(u, &(struct token_row){ .id = row.id,
 					.kind = row.kind,
 					.mac = row.mac,
 					.name = STR("join"),
 					.data = join_data(c, in),
 					.created_by = call_actor(c),
-					.expires_at = clock_add(clock_now(c->app->clock),
-						in->expires_in.span, 1) });
+					.expires_at = ends });
 	event_store_add(
 		u, &(struct event_new){
 			   .type = "token.created", .subject = row.id, .actor = call_actor(c) });

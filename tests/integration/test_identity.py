@@ -127,3 +127,28 @@ def test_only_a_proxy_that_is_known_says_who_its_clients_are(postgres, settings,
 def test_a_proxy_that_is_no_address_is_named():
     done = subprocess.run([program("tidemill-server"), "--proxies=10.0.0.0/8,balancer", "check"], capture_output=True, text=True)
     assert done.returncode == 1 and 'proxies: "balancer"' in done.stderr
+
+
+def ends(server, client, path, **body):
+    """When the token ends that is made so, in seconds from now; or what is said against it."""
+    name = {} if "join" in path else {"name": "made"}
+    made = client.post(path, {**name, **body}, expect=(201, 422)).json()
+    if "errors" in made:
+        assert made["errors"][0]["pointer"] == "/expires_in"
+        return made["errors"][0]["detail"]
+    return float(server.sql(f"SELECT extract(epoch FROM expires_at - now()) FROM token WHERE id = '{made['id']}'")[0])
+
+
+def test_no_token_outlives_its_maker(server, api, project, bob):
+    tokens, joins, day = "/api/v1/tokens", "/api/v1/workers/join-tokens", 86400
+    of_bob = server.client(api.post(bob, {"name": "hour", "expires_in": "1h"}, expect=201).json()["token"])
+    assert ends(server, of_bob, tokens, expires_in="30m") <= 1800
+    assert ends(server, of_bob, tokens) <= 3600 < 90 * day  # as long as may be
+    refused = "the token would outlive the one that makes it, which ends at 2"
+    assert ends(server, of_bob, tokens, expires_in="365d").startswith(refused)
+    short = server.client(api.post(tokens, {"name": "hour", "expires_in": "1h"}, expect=201).json()["token"])
+    for path, life in ((tokens, "365d"), (bob, "365d"), (joins, "1d")):  # an administrator's, but for an hour
+        assert ends(server, short, path, expires_in=life).startswith(refused)
+        assert 0 < ends(server, short, path) <= 3600
+    assert ends(server, api, tokens, expires_in="365d") > 364 * day  # theirs who may renew what others have
+    assert ends(server, api, bob, expires_in="365d") > 364 * day and ends(server, api, joins, expires_in="1d") > 0.9 * day
