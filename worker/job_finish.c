@@ -222,10 +222,29 @@ static void finish_end(struct job *j)
 	job_checkpoint_end(j, finish_last);
 }
 
+/* A shell says in its output, and only there, which program it could not run. */
+static void add_program(struct job *j, struct str tail)
+{
+	struct str rest = tail, line, last = STR_NONE;
+	char text[256];
+
+	if (j->rec.reason != REASON_EXIT_CODE ||
+		(j->rec.exit_code != 126 && j->rec.exit_code != 127))
+		return;
+	while (tail.n != 0 && str_next(&rest, '\n', &line))
+		last = str_trim(line).n != 0 ? str_trim(line) : last;
+	if (last.n == 0)
+		return;
+	(void)str_print(text, sizeof text, "the command ended with exit code %d: %.*s",
+		(int)j->rec.exit_code, STR_ARG(last));
+	set_message(j, REASON_EXIT_CODE, text);
+}
+
 static void finish_last(struct job *j)
 {
 	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
 
+	add_program(j, tail);
 	j->rec.evidence = evidence_make(
 		&(struct evidence){ &j->status, j->rec.image_id, tail, j->rec.resumed }, j->a);
 	ship_log_free(j->log);

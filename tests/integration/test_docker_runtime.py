@@ -241,7 +241,7 @@ def test_forced_end_is_lost(attempt):
 def test_missing_command(attempt):
     attempt.start("/no/such")
     s = attempt.wait_state("ended")
-    assert (s["end"], s["message"]) == ("not_started", "command: No such file or directory")
+    assert (s["end"], s["message"]) == ("not_started", "cannot run /no/such: No such file or directory")
 
 
 def test_out_of_memory_is_known(attempt):

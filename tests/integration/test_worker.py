@@ -164,7 +164,11 @@ def test_signal(server, worker):
 
 def test_command_not_found(server, worker):
     end = server.wait_end(server.assign(["/nonexistent/program"]))
-    assert (end["state"], end["reason"]) == ("failed", "not_started") and end["message"]
+    assert (end["state"], end["reason"]) == ("failed", "not_started")
+    assert end["message"] == "cannot run /nonexistent/program: No such file or directory"
+    end = server.wait_end(server.assign(sh("no-such-program")))
+    assert (end["state"], end["reason"], end["exit_code"]) == ("failed", "exit_code", 127)
+    assert end["message"] == "the command ended with exit code 127: /bin/sh: 1: no-such-program: not found", end
 
 
 def test_no_runtime(server, worker):

@@ -414,7 +414,7 @@ void test_runtime__process_command_is_missing(void **state)
 	assert_int_equal(start(b), ERR_OK);
 	poll_until(b, RUNTIME_ENDED);
 	assert_int_equal(b->status.end, RUNTIME_END_NOT_STARTED);
-	assert_string_equal(b->status.message, "command: No such file or directory");
+	assert_string_equal(b->status.message, "cannot run /no/such: No such file or directory");
 	bed_free(b);
 }
 

@@ -295,13 +295,18 @@ def test_command_not_found(init):
     assert init.run("/no/such/command") == 127
     s = init.status()
     assert s["state"] == "not_started" and s["errno"] == "2" and "pid" not in s
-    assert s["error"] == "command: No such file or directory"
+    assert s["error"] == "cannot run /no/such/command: No such file or directory"
+
+
+def test_a_program_that_cannot_run_is_named_on_one_line(init, tmp_path):
+    assert init.run("no-such\nprogram") == 127
+    assert init.status()["error"] == "cannot run no-such?program: No such file or directory in PATH"
 
 
 def test_command_not_executable(init, tmp_path):
     (tmp_path / "file").write_text("x")
     assert init.run(str(tmp_path / "file")) == 126
-    assert init.status()["error"] == "command: Permission denied"
+    assert init.status()["error"] == f"cannot run {tmp_path}/file"[:131] + ": Permission denied"
 
 
 def test_workdir(init, tmp_path):

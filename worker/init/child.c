@@ -170,7 +170,7 @@ static void close_pair(const int pair[2])
 }
 
 /* True when the child came as far as the command. */
-static bool started(int from, struct child_failure *ret)
+static bool started(int from, const char *program, struct child_failure *ret)
 {
 	struct report r;
 	ssize_t got;
@@ -180,15 +180,17 @@ static bool started(int from, struct child_failure *ret)
 	while (got < 0 && errno == EINTR);
 	if (got != (ssize_t)sizeof r || r.step >= STEP_COUNT)
 		return true;
-	*ret = (struct child_failure){ r.error, step_names[r.step],
-		r.step == STEP_EXEC && r.error == ENOENT };
+	*ret = (struct child_failure){ .error = r.error,
+		.at = step_names[r.step],
+		.program = r.step == STEP_EXEC ? program : NULL,
+		.not_found = r.step == STEP_EXEC && r.error == ENOENT };
 	return false;
 }
 
 int child_start(const struct options *o, struct child *ret, struct child_failure *ret_failure)
 {
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, told[2] = { -1, -1 };
-	struct child_failure failure = { 0, "pipe", false };
+	struct child_failure failure = { .at = "pipe" };
 	pid_t pid = -1;
 
 	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
@@ -211,7 +213,7 @@ int child_start(const struct options *o, struct child *ret, struct child_failure
 	(void)close(told[1]);
 	(void)fcntl(out[0], F_SETPIPE_SZ, PIPE_SIZE);
 	(void)fcntl(err[0], F_SETPIPE_SZ, PIPE_SIZE);
-	bool ok = started(told[0], &failure);
+	bool ok = started(told[0], o->argv[0], &failure);
 	(void)close(told[0]);
 	if (!ok) {
 		(void)close(out[0]);

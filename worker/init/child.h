@@ -12,6 +12,7 @@ struct child {
 struct child_failure {
 	int error; /* errno */
 	const char *at;
+	const char *program; /* the command, when it is what cannot be executed; or NULL */
 	bool not_found; /* it is the command that does not exist */
 };
 

@@ -278,6 +278,7 @@ static int start(struct init *i)
 		i->status.state = STATUS_NOT_STARTED;
 		i->status.error = failure.error;
 		i->status.error_at = failure.at;
+		i->status.program = failure.program;
 		return failure.not_found ? CTL_EXIT_NOT_FOUND : CTL_EXIT_NOT_RUN;
 	}
 	i->status.state = STATUS_RUNNING;

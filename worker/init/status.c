@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char *const state_names[] = { "waiting", "running", "exited", "signaled",
 	"not_started" };
+
+enum { PROGRAM_SHOWN = 120 };
 
 struct text {
 	char p[CTL_STATUS_MAX];
@@ -57,6 +60,22 @@ static void add_oom_kills(struct text *t)
 		text_add(t, "oom_kills=%.*s\n", (int)strspn(p + 10, "0123456789"), p + 10);
 }
 
+/* A line: a program's name may hold anything. */
+static void add_error(struct text *t, const struct status *s)
+{
+	bool in_path = s->program != NULL && s->error == ENOENT && strchr(s->program, '/') == NULL;
+	char name[PROGRAM_SHOWN + 1] = "";
+
+	for (size_t i = 0; s->program != NULL && i < PROGRAM_SHOWN && s->program[i] != '\0'; i++)
+		name[i] = (unsigned char)s->program[i] < ' ' ? '?' : s->program[i];
+	text_add(t, "errno=%d\nerror=", s->error);
+	if (s->program != NULL)
+		text_add(t, "cannot run %s: %s%s\n", name, strerror(s->error),
+			in_path ? " in PATH" : "");
+	else
+		text_add(t, "%s: %s\n", s->error_at, strerror(s->error));
+}
+
 static void add_outcome(struct text *t, const struct status *s)
 {
 	if (s->state == STATUS_EXITED)
@@ -64,7 +83,7 @@ static void add_outcome(struct text *t, const struct status *s)
 	if (s->state == STATUS_SIGNALED)
 		text_add(t, "signal=%d\n", s->code);
 	if (s->error != 0)
-		text_add(t, "errno=%d\nerror=%s: %s\n", s->error, s->error_at, strerror(s->error));
+		add_error(t, s);
 	if (s->ended_us == 0)
 		return;
 	text_add(t, "ended_us=%" PRId64 "\n", s->ended_us);

@@ -23,6 +23,7 @@ struct status {
 	int code; /* exit code, or the signal's number */
 	int error; /* errno, when it was not started */
 	const char *error_at; /* what failed */
+	const char *program; /* that could not be executed, or NULL */
 	int64_t started_us, ended_us; /* 0: not yet */
 	struct rusage usage;
 	uint64_t spool_bytes, stdout_bytes, stderr_bytes, dropped_bytes, lost_bytes;
