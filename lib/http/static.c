@@ -65,24 +65,37 @@ static bool is_page(const char *const *pages, struct str path)
 	return false;
 }
 
-/* The file or page of the path; NULL with *e for a path that has none. */
-static const struct static_asset *find(
+/* Where programs look for data and browsers for parts of a page: no place for a page to say that it
+ * is none. */
+static bool is_data(struct str path)
+{
+	return str_starts(path, STR("/api/")) || str_starts(path, STR("/assets/"));
+}
+
+/* What a path is answered with. */
+struct found {
+	const struct static_asset *asset; /* NULL with *e: nothing */
+	int status; /* 404: the page that says so */
+};
+
+static struct found find(
 	const struct static_files *f, const char *const *pages, struct http_req *q, struct err *e)
 {
-	const struct static_asset *a;
-	bool page = is_page(pages, q->decoded_path);
+	struct str path = q->decoded_path;
+	struct found it = { map_get(f->by_path, path), 200 };
+	bool page = is_page(pages, path), root = str_is(path, "/");
 
 	(void)err_set(e, ERR_NOT_FOUND, "There is nothing at this address");
-	if (page)
+	if (it.asset != NULL || (!page && !root && is_data(path)))
+		return it;
+	if (!root)
 		http_reply_header(q, "Vary", STR("Accept"));
-	else if (!str_is(q->decoded_path, "/"))
-		return map_get(f->by_path, q->decoded_path);
-	if (page && str_find(http_header(q, "accept"), STR("text/html")) < 0)
-		return NULL;
-	a = map_get(f->by_path, STR("/index.html"));
-	if (a == NULL)
+	if (!root && str_find(http_header(q, "accept"), STR("text/html")) < 0)
+		return it;
+	it = (struct found){ map_get(f->by_path, STR("/index.html")), page || root ? 200 : 404 };
+	if (it.asset == NULL)
 		(void)err_set(e, ERR_NOT_FOUND, "This server was built without its dashboard");
-	return a;
+	return it;
 }
 
 static void page_headers(struct http_req *q)
@@ -98,7 +111,8 @@ static void page_headers(struct http_req *q)
 void static_files_reply(const struct static_files *f, const char *const *pages, struct http_req *q)
 {
 	struct err e;
-	const struct static_asset *a = find(f, pages, q, &e);
+	struct found it = find(f, pages, q, &e);
+	const struct static_asset *a = it.asset;
 	struct str etag;
 
 	if (a == NULL) {
@@ -113,10 +127,11 @@ void static_files_reply(const struct static_files *f, const char *const *pages, 
 			? STR("public, max-age=31536000, immutable")
 			: STR("no-cache"));
 	etag = arena_printf(q->arena, "\"%s\"", a->etag);
-	http_reply_header(q, "ETag", etag);
-	if (str_find(http_header(q, "if-none-match"), etag) >= 0)
+	if (it.status == 200)
+		http_reply_header(q, "ETag", etag);
+	if (it.status == 200 && str_find(http_header(q, "if-none-match"), etag) >= 0)
 		http_reply_empty(q, 304);
 	else
-		http_reply_const(
-			q, 200, a->type, (struct str){ a->begin, (size_t)(a->end - a->begin) });
+		http_reply_const(q, it.status, a->type,
+			(struct str){ a->begin, (size_t)(a->end - a->begin) });
 }

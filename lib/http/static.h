@@ -22,7 +22,8 @@ struct static_files *static_files_new(const struct static_asset *assets, size_t 
 void static_files_free(struct static_files *f); /* NULL is fine */
 /* Answers a GET or HEAD. `pages` are the dashboard's own paths, as "/runs/{run}"; ends with NULL.
  * They are given index.html when the client takes HTML (so a program that asks for JSON at a wrong
- * address is told so), "/" always. */
+ * address is told so), "/" always. Any other address but those below /api/ and /assets/ is given it
+ * likewise, with 404: the dashboard says there is no such page. */
 void static_files_reply(const struct static_files *f, const char *const *pages, struct http_req *q);
 
 #endif

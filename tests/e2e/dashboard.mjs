@@ -45,6 +45,7 @@ async function subjects() {
   const first = async (kind) => (await api(`/projects/${project}/${kind}`)).items[0]?.name;
   return {
     project,
+    failed: (await api(`/projects/${project}/runs?state=failed`)).items[0]?.id,
     run: process.env.RUN ?? (await api(`/projects/${project}/runs?state=running`)).items[0]?.id,
     monitor: process.env.MONITOR ?? (await first('monitors')),
     dataset: process.env.DATASET ?? (await first('datasets')),
@@ -53,10 +54,11 @@ async function subjects() {
 }
 
 let expected401 = false;
+let expected404 = false;
 function watch(page) {
   page.on('console', (m) => {
     // A refused login is meant to be refused; the browser reports every 401 as an error.
-    if (m.type() === 'error' && !(expected401 && m.text().includes('401'))) fail(`console: ${m.text()}`);
+    if (m.type() === 'error' && !(expected401 && m.text().includes('401')) && !(expected404 && m.text().includes('404'))) fail(`console: ${m.text()}`);
   });
   page.on('pageerror', (e) => fail(`uncaught: ${e.message}`));
   page.on('request', (r) => !r.url().startsWith(base) && !r.url().startsWith('data:') && fail(`asks another server: ${r.url()}`));
@@ -171,6 +173,7 @@ async function everyPage(page, s, decision) {
     monitor: `${project}/monitors/${s.monitor}`,
     decision,
     workers: '/workers',
+    ...(s.failed && { 'run-failed': `/runs/${s.failed}` }),
   };
   for (const theme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme: theme });
@@ -184,6 +187,27 @@ async function everyPage(page, s, decision) {
       await shot(page, `${name}-${theme}`);
     }
   }
+}
+
+async function whyItFailed(page, s) {
+  step = 'evidence';
+  if (!s.failed) return;
+  await page.goto(`${base}/runs/${s.failed}`);
+  await page.locator('details.evidence[open]').first().waitFor({ timeout: WAIT });
+  const facts = await page.locator('details.evidence[open] .facts').first().textContent();
+  check(/Reason.*(Exit code|Signal|Peak memory)/.test(facts), `what the failure rests on is there to be read: ${facts}`);
+  if (fake) check((await page.locator('.evidence .tail').textContent()).endsWith('got -1'), 'with the end of its log');
+}
+
+async function nowhere(page) {
+  step = 'no such page';
+  expected404 = true;
+  const answer = await page.goto(`${base}/xyz`);
+  await page.getByText('There is no page at this address').waitFor({ timeout: WAIT });
+  check(fake !== null || answer.status() === 404, 'an address without a page says so');
+  await accessible(page, 'nowhere');
+  await shot(page, 'nowhere-light');
+  expected404 = false;
 }
 
 /** Only where the run is ours to end. */
@@ -234,6 +258,8 @@ try {
   await charts(page);
   const decision = await decisions(page, s);
   await everyPage(page, s, decision);
+  await whyItFailed(page, s);
+  await nowhere(page);
   if (fake || process.env.CANCEL) await cancel(page, s);
   await logOut(page, decision);
 } catch (e) {

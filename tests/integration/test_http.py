@@ -359,9 +359,15 @@ def test_static_files(server):
         assert get(path).body == page.body
     assert get("/page/of/part/", browser).body == page.body
     for path in ("/page/of/part", "/page/of", "/page//part", "/page/of/part/more", "/pages/of/part", "/openapi.json", "/assets/"):
-        for headers in (["Accept: application/json"], ["Accept: */*"], [], [browser] if path != "/page/of/part" else []):
+        for headers in (["Accept: application/json"], ["Accept: */*"], []):
             refused = get(path, *headers)
             assert refused.status == 404 and refused.headers["content-type"] == "application/problem+json", path
+    for path in ("/page/of", "/page//part", "/page/of/part/more", "/xyz", "/openapi.json"):
+        none = get(path, browser)  # a page that says so
+        assert none.status == 404 and none.body == page.body and "etag" not in none.headers, path
+        assert none.headers["vary"] == "Accept" and none.headers["content-security-policy"] == page.headers["content-security-policy"]
+    for path in ("/assets/", "/assets/none.js", "/api/v1/xyz"):
+        assert get(path, browser).headers["content-type"] == "application/problem+json", path
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert page.headers["cache-control"] == "no-cache"
     with server.connect() as s:

@@ -67,7 +67,7 @@ export function time(t: Time | number | null | undefined, seconds = false, z: Zo
   if (Number.isNaN(d.getTime())) return String(t);
   const utc = z === 'utc';
   const day = [
-    utc ? d.getUTCFullYear() : d.getFullYear(),
+    part(utc ? d.getUTCFullYear() : d.getFullYear(), 4),
     part((utc ? d.getUTCMonth() : d.getMonth()) + 1),
     part(utc ? d.getUTCDate() : d.getDate()),
   ].join('-');
@@ -109,7 +109,7 @@ export function span(start: Time, end: Time): string {
     if (days >= 365 && a.slice(4) === '-01-01') return a.slice(0, 4);
     if (q && days >= 90 && days <= 92) return `${a.slice(0, 4)} Q${q}`;
     if (days >= 28 && days <= 31)
-      return new Intl.DateTimeFormat('en', { month: 'short', year: 'numeric', timeZone: 'UTC' }).format(new Date(a));
+      return `${new Intl.DateTimeFormat('en', { month: 'short', timeZone: 'UTC' }).format(new Date(a))} ${a.slice(0, 4)}`;
   }
   if (days < 1) return `${a} ${start.slice(11, 16)}`;
   if (days === 1) return a;

@@ -15,7 +15,7 @@ export function Datasets() {
       <Load of={datasets}>
         {(list) =>
           list.length === 0 ? (
-            <Empty title={`${project} has no data sets yet`} command="tidemill dataset create NAME && tidemill dataset add NAME FILE…">
+            <Empty title={`${project} has no data sets yet`} command="tidemill dataset push NAME FILE…">
               A data set is a named collection of files; each version is immutable, and runs pin the version that they read.
             </Empty>
           ) : (
@@ -141,7 +141,7 @@ export function DatasetPage() {
       <Load of={versions}>
         {(list) =>
           list.length === 0 ? (
-            <Empty title={`${name} has no versions yet`} command={`tidemill dataset add ${name} FILE…`}>
+            <Empty title={`${name} has no versions yet`} command={`tidemill dataset push ${name} FILE…`}>
               A version is made of uploaded files; pipelines that wait for this data set start by themselves.
             </Empty>
           ) : (

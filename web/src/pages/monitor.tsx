@@ -3,6 +3,7 @@ import { useRoute } from 'preact-iso';
 import { about, useList, useResource } from '../api/resource';
 import type { Decision, Json, Monitor, Window } from '../api/types';
 import { number, percent, plural, span } from '../lib/format';
+import { nothingDone } from '../lib/decisions';
 import { real } from '../lib/heat';
 import { api, paths, versionPath } from '../lib/url';
 import { isObject } from '../ui/json';
@@ -34,7 +35,7 @@ function Head({ project, monitor, windows }: { project: string; monitor: Monitor
       crumbs={[{ text: 'Monitors', href: paths.monitors(project) }]}
       title={
         <>
-          {monitor.name} {newest && <State of={newest.severity} label={newest.severity === 'ok' ? 'all is well' : undefined} />}
+          {monitor.name} {newest && <State of={newest.severity} label={newest.severity === 'ok' ? 'all is well' : newest.severity === 'insufficient' ? 'too few rows to judge' : undefined} />}
         </>
       }
     >
@@ -94,7 +95,7 @@ function Decisions({ project, name }: { project: string; name: string }) {
           if (list.length === 0) return <p class="dim">No window has closed yet; each that does leaves its decisions here.</p>;
           return (
             <>
-              {shown.length === 0 && <p class="dim">{`Nothing was done so far: ${plural(list.length, 'decision')} only recorded that all was well.`}</p>}
+              {shown.length === 0 && <p class="dim">{nothingDone(list)}</p>}
               <ol class="decisions">
                 {shown.map((d) => (
                   <DecisionCard key={d.id} project={project} decision={d} />

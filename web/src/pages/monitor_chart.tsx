@@ -4,7 +4,7 @@
 import { useLocation } from 'preact-iso';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Decision, Monitor, Window } from '../api/types';
-import { number, span } from '../lib/format';
+import { number, plural, span } from '../lib/format';
 import { real } from '../lib/heat';
 import { paths, withQuery } from '../lib/url';
 import { Card } from '../ui/parts';
@@ -152,7 +152,7 @@ export function PerformanceChart({ project, monitor, windows, decisions }: Chart
       }
     >
       <div class="svg-chart" ref={box}>
-        <svg width={width} height={H} role="group" aria-label={`${metric} over ${closed.length} windows; above the limit in ${hot}.`}>
+        <svg width={width} height={H} role="group" aria-label={`${metric} over ${plural(closed.length, 'window')}; above the limit in ${hot}.`}>
           <Frame s={s} top={top} width={width} windows={closed} />
           <path class="limit" d={stairs(closed, s, limit)} />
           <path class="level" d={stairs(closed, s, (w) => w.level)} />

@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { about, useResource } from '../api/resource';
 import type { Decision, Json, Monitor, Window } from '../api/types';
-import { number, percent, plural, span } from '../lib/format';
+import { count, number, percent, plural, span } from '../lib/format';
 import { type HeatCell, type HeatRow, STEP_NAMES, heatStep, parseHeat, real, sortRows } from '../lib/heat';
 import { api, choice, paths, withQuery } from '../lib/url';
 import { Card, Empty, Load, useQuery } from '../ui/parts';
@@ -24,6 +24,15 @@ const brief = (v: number) => (Number.isFinite(v) && v < 100 ? v.toFixed(v < 10 ?
 
 const SIGNS: Record<string, string> = { retrain: '⟳', rollback: '↶', alert: '▲', warn: '△', block: '⊘' };
 
+/** Why a window says nothing, or undefined. */
+const tooFew = (w: Window | undefined) => (w?.severity === 'insufficient' ? `too few rows to judge (${count(w.rows)})` : undefined);
+
+/** The class and the title of a cell that stands for a whole window. */
+function windowCell(w: Window, step: number | undefined, title = '') {
+  const few = tooFew(w);
+  return { class: `cell ${few ? 'few' : step === undefined ? '' : `h${step}`}`, title: few ?? title };
+}
+
 interface CellProps {
   cell: HeatCell;
   threshold: number;
@@ -35,15 +44,16 @@ interface CellProps {
 
 function Cell({ cell, threshold, window, feature, href, current }: CellProps) {
   const label = `${feature}, ${window ? span(window.start, window.end) : ''}`;
-  const few = window?.severity === 'insufficient';
-  if (cell.value === undefined)
-    return <td class={`cell ${few ? 'few' : ''} ${current ? 'at' : ''}`} title={`${label}: ${few ? 'too few rows' : 'no data'}`} />;
-  const step = heatStep(cell.value, threshold);
+  const few = tooFew(window);
+  if (cell.value === undefined) return <td class={`cell ${few ? 'few' : ''} ${current ? 'at' : ''}`} title={`${label}: ${few ?? 'no data'}`} />;
+  const value = `${number(cell.value)}, threshold ${number(threshold)}`;
+  // Of few rows any value may come: it stands there, and says nothing.
+  const look = few ? 'few' : `h${heatStep(cell.value, threshold)}`;
   return (
-    <td class={`cell h${step} ${current ? 'at' : ''}`} title={`${label}: ${number(cell.value)}, threshold ${number(threshold)}${cell.drifted ? ', drifted' : ''}`}>
+    <td class={`cell ${look} ${current ? 'at' : ''}`} title={`${label}: ${few ? `${few}; ${value}` : `${value}${cell.drifted ? ', drifted' : ''}`}`}>
       <a href={href} tabIndex={-1}>
         {brief(cell.value)}
-        {cell.drifted && <span class="drifted" aria-label="drifted">●</span>}
+        {cell.drifted && !few && <span class="drifted" aria-label="drifted">●</span>}
       </a>
     </td>
   );
@@ -72,14 +82,14 @@ function Summary({ project, monitor, windows, decisions }: Omit<TableProps, 'row
           w?.performance === null || w?.performance === undefined ? (
             <td class="cell" />
           ) : (
-            <td class={`cell ${w.level ? `h${heatStep(w.performance, w.level * ratio)}` : ''}`} title={w.level === null ? '' : `level ${number(w.level)}`}>{brief(w.performance)}</td>
+            <td {...windowCell(w, w.level ? heatStep(w.performance, w.level * ratio) : undefined, w.level === null ? '' : `level ${number(w.level)}`)}>{brief(w.performance)}</td>
           ),
         )}
       </tr>
       <tr>
         <th scope="row">features drifted <span class="dim">vs {percent(share)}</span></th>
         {windows.map((w) =>
-          w?.drift_share === null || w?.drift_share === undefined ? <td class="cell" /> : <td class={`cell h${heatStep(w.drift_share, share)}`}>{percent(w.drift_share)}</td>,
+          w?.drift_share === null || w?.drift_share === undefined ? <td class="cell" /> : <td {...windowCell(w, heatStep(w.drift_share, share))}>{percent(w.drift_share)}</td>,
         )}
       </tr>
       <tr>

@@ -102,7 +102,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
             name: 'Model version',
             value: <a href={versionPath(run.project, run.model_version ?? '')}>{run.model_version?.replace('/', ' v')}</a>,
           },
-          { name: run.started_at ? 'Started' : 'Submitted', value: <Time at={run.started_at ?? run.created_at} seconds /> },
+          { name: run.started_at ? 'Started' : run.ended_at ? 'Submitted' : 'Queued since', value: <Time at={run.started_at ?? run.created_at} seconds /> },
           { name: 'Took', value: <Took from={run.started_at} to={run.ended_at} running={active} /> },
         ]}
       />

@@ -1,16 +1,18 @@
 import { useLocation } from 'preact-iso';
 import { useList, useResource } from '../api/resource';
 import type { Attempt, Run, Step, TrackingRun } from '../api/types';
-import { bytes, count, number, plural } from '../lib/format';
+import { attemptEvidence } from '../lib/attempt';
+import { bytes, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
 import { api, withQuery } from '../lib/url';
 import { blockedText } from '../lib/waits';
 import { JsonView, isEmpty, isObject } from '../ui/json';
-import { Card, Glyph, Load, State, Time, Took } from '../ui/parts';
+import { Card, Facts, Glyph, Load, State, Time, Took } from '../ui/parts';
 import { LogTail } from './log_tail';
 import { Waiting, isPending } from './run_wait';
 import { isActive } from './runs';
 
+const FAILED = ['failed', 'lost'];
 const BUSY = ['assigned', 'running', 'finishing'];
 
 const NODE = { width: 208, height: 58, gapX: 52, gapY: 14 };
@@ -81,6 +83,24 @@ function Outputs({ step }: { step: Step }) {
   );
 }
 
+/** What an end rests on; of the attempt that failed the step it is there to be read at once. */
+function Evidence({ attempt, open }: { attempt: Attempt; open: boolean }) {
+  const { facts, tail, rest } = attemptEvidence(attempt);
+  return (
+    <details class="evidence" open={open}>
+      <summary>Evidence</summary>
+      <Facts list={facts} />
+      {tail.length > 0 && (
+        <>
+          <h3>The end of its log</h3>
+          <pre class="tail" tabIndex={0}>{tail.join('\n')}</pre>
+        </>
+      )}
+      {!isEmpty(rest) && <JsonView value={rest} />}
+    </details>
+  );
+}
+
 function Attempts({ step }: { step: Step }) {
   const attempts = useList<Attempt>(api(['steps', step.id, 'attempts'], { limit: 100 }), {
     on: (e) => e.subject === step.id || e.parent === step.id,
@@ -117,10 +137,10 @@ function Attempts({ step }: { step: Step }) {
                         {a.devices.length > 0 && <div class="sub">{plural(a.devices.length, 'GPU')}</div>}
                       </td>
                       <td class="num">{a.exit_code ?? (a.signal ? `signal ${a.signal}` : '–')}</td>
-                      <td class="nowrap"><Time at={a.started_at ?? a.created_at} seconds /></td>
+                      <td class="nowrap"><Time at={a.started_at} seconds /></td>
                       <td class="num nowrap"><Took from={a.started_at} to={a.ended_at} running={['preparing', 'running', 'finishing'].includes(a.state)} /></td>
                       <td class="num nowrap">
-                        <a href={withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id })}>{count(a.log_lines)} lines</a>
+                        <a href={withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id })}>{plural(a.log_lines, 'line')}</a>
                         {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
                       </td>
                     </tr>
@@ -129,12 +149,7 @@ function Attempts({ step }: { step: Step }) {
                         <td />
                         <td colSpan={6}>
                           {a.message !== step.message && a.message}
-                          {!isEmpty(a.evidence) && (
-                            <details>
-                              <summary>Evidence</summary>
-                              <JsonView value={a.evidence} />
-                            </details>
-                          )}
+                          {!isEmpty(a.evidence) && <Evidence attempt={a} open={a.id === step.attempt_id && FAILED.includes(a.state)} />}
                         </td>
                       </tr>
                     )}

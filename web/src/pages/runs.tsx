@@ -49,7 +49,12 @@ const Row = ({ run, blocked = waits(run) }: { run: Run; blocked?: Run['blocked']
     <td class="nowrap">{run.model_version ? <a href={versionPath(run.project, run.model_version)}>{run.model_version.replace('/', ' v')}</a> : <span class="dim">–</span>}</td>
     <td class="mono" title={run.commit}>{shortHash(run.commit)}</td>
     <td class="nowrap">
-      <Time at={run.started_at ?? run.created_at} seconds />
+      <Time at={run.started_at} seconds />
+      {!run.started_at && !run.ended_at && (
+        <div class="sub" title="queued, not started">
+          since <Time at={run.created_at} />
+        </div>
+      )}
     </td>
     <td class="num nowrap">
       <Took from={run.started_at} to={run.ended_at} running={isActive(run.state)} />

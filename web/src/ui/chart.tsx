@@ -42,7 +42,7 @@ export function summary(s: Series): string {
   const least = Math.min(...s.points.map((p) => finite(p.min) ?? Infinity));
   const most = Math.max(...s.points.map((p) => finite(p.max) ?? -Infinity));
   const odd = s.points.length - values.length;
-  return `${number(last.last)} at step ${last.step}, between ${number(least)} and ${number(most)}${odd > 0 ? `; ${odd} values are not numbers` : ''}.`;
+  return `${number(last.last)} at step ${last.step}, between ${number(least)} and ${number(most)}${odd > 0 ? `; ${odd === 1 ? '1 value is no number' : `${odd} values are no numbers`}` : ''}.`;
 }
 
 function options(el: HTMLElement, width: number, x: XAxis, log: boolean): uPlot.Options {

@@ -32,9 +32,11 @@ const REASONS = {
   16: `${ratioText(16)}; hot in 2 of the last 3 windows: retraining is started.`,
 };
 
+/** A window with too few rows. */
+const FEW = 28;
 export const windows = quarters.map((q, i) => ({
-  ...q, monitor_id: 'mon_1', state: 'closed', revision: i === 12 ? 2 : 1, rows: drift.rows[i], labelled: drift.rows[i],
-  model_version: `ridership/${i > RETRAINED ? 2 : 1}`, severity: i === 16 ? 'alert' : i === 15 ? 'warn' : 'ok',
+  ...q, monitor_id: 'mon_1', state: 'closed', revision: i === 12 ? 2 : 1, rows: i === FEW ? 12 : drift.rows[i], labelled: i === FEW ? 12 : drift.rows[i],
+  model_version: `ridership/${i > RETRAINED ? 2 : 1}`, severity: i === 16 ? 'alert' : i === 15 ? 'warn' : i === FEW ? 'insufficient' : 'ok',
   performance: MAE[i], level: level(i), drift_share: Number((drifted(i) / features.length).toFixed(3)),
   closed_at: at(i * 2), reason: REASONS[i] ?? `${ratioText(i)}: all is well.`,
 }));
@@ -161,7 +163,7 @@ export const step = (runId, name, position, more) => ({
 
 export const attemptOf = (s, more = {}) => ({
   id: s.attempt_id, step_id: s.id, run_id: s.run_id, number: s.attempts, epoch: 1, worker_id: 'wrk_1', worker: 'gpu-01', runtime: 'docker', devices: ['GPU-1'],
-  state: s.state, exit_code: s.state === 'succeeded' ? 0 : s.state === 'failed' ? 1 : null, signal: null, evidence: s.state === 'failed' ? { exit_code: 1, last_line: '--alpha must be 0 or more, got -1' } : null,
+  state: s.state, exit_code: s.state === 'succeeded' ? 0 : s.state === 'failed' ? 1 : null, signal: null, evidence: s.state === 'failed' ? { peak_memory: 88080384, user_us: 812000, system_us: 94000, stdout_bytes: 412, stderr_bytes: 96, image_id: `sha256:${hash('image')}`, log_tail: ['training on 1003 of 2737 days, 2001-01-01 to 2003-09-30, 48 features, alpha -1', '--alpha must be 0 or more, got -1'] } : null,
   created_at: s.created_at, started_at: s.started_at, ended_at: s.ended_at, log_bytes: 4096, log_lines: 31, log_complete: s.ended_at !== null, message: s.message, reason: s.reason, ...more,
 });
 

@@ -1,0 +1,41 @@
+// What the end of an attempt rests on, in the words of people: its evidence beside exit code or signal. What later
+// versions add is kept as it came.
+import type { Attempt, Json, JsonObject } from '../api/types';
+import { isObject } from '../ui/json';
+import { bytes, duration } from './format';
+
+const SIGNALS: Record<number, string> = {
+  1: 'SIGHUP', 2: 'SIGINT', 3: 'SIGQUIT', 4: 'SIGILL', 6: 'SIGABRT', 7: 'SIGBUS', 8: 'SIGFPE', 9: 'SIGKILL', 11: 'SIGSEGV', 13: 'SIGPIPE', 15: 'SIGTERM', 24: 'SIGXCPU',
+};
+const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image_id', 'resumed', 'log_tail', 'exit_code']);
+
+export interface AttemptEvidence {
+  facts: { name: string; value: string }[];
+  /** The last lines of its log. */
+  tail: string[];
+  /** What this version does not know. */
+  rest: JsonObject;
+}
+
+const whole = (j: Json | undefined) => (typeof j === 'number' ? j : 0);
+
+export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reason' | 'evidence'>): AttemptEvidence {
+  const e = isObject(a.evidence) ? a.evidence : {};
+  const signal = a.signal ?? whole(e.signal);
+  const cpu = whole(e.user_us) + whole(e.system_us);
+  const missing = whole(e.dropped_bytes) + whole(e.lost_bytes);
+  const facts = [
+    a.reason && { name: 'Reason', value: a.reason },
+    typeof a.exit_code === 'number' && { name: 'Exit code', value: String(a.exit_code) },
+    signal > 0 && { name: 'Signal', value: SIGNALS[signal] ? `${SIGNALS[signal]} (${signal})` : String(signal) },
+    a.reason === 'oom_killed' && { name: 'Out of memory', value: 'killed by the kernel' },
+    whole(e.peak_memory) > 0 && { name: 'Peak memory', value: bytes(whole(e.peak_memory)) },
+    cpu > 0 && { name: 'Processor time', value: duration(cpu / 1000) },
+    (e.stdout_bytes !== undefined || e.stderr_bytes !== undefined) && { name: 'Output', value: `${bytes(whole(e.stdout_bytes))}, errors ${bytes(whole(e.stderr_bytes))}` },
+    missing > 0 && { name: 'Not in the log', value: bytes(missing) },
+    typeof e.image_id === 'string' && { name: 'Image', value: e.image_id },
+    e.resumed === true && { name: 'Went on from', value: 'a checkpoint' },
+  ].filter((f): f is { name: string; value: string } => !!f);
+  const tail = Array.isArray(e.log_tail) ? e.log_tail.map(String) : [];
+  return { facts, tail, rest: Object.fromEntries(Object.entries(e).filter(([k]) => !KNOWN.has(k))) };
+}
