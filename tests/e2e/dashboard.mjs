@@ -201,6 +201,7 @@ async function whyItFailed(page, s) {
 
 async function nowhere(page) {
   step = 'no such page';
+  await page.emulateMedia({ colorScheme: 'light' });
   expected404 = true;
   const answer = await page.goto(`${base}/xyz`);
   await page.getByText('There is no page at this address').waitFor({ timeout: WAIT });
