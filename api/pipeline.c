@@ -79,6 +79,8 @@ const struct field gpu_request_fields[] = {
 		.max = 16, .doc = "Any of these models" },
 	{ "memory", FIELD_STR, FIELD_OMIT_EMPTY, AT(memory), .max = 63,
 		.doc = "Range of memory per GPU, as 40GiB.. or 24GB..80GB" },
+	{ "mig", FIELD_STR, FIELD_OMIT_EMPTY | FIELD_NULLABLE, AT(mig), .max = 31,
+		.doc = "Profile of MIG slices, as 1g.18gb, or any; without it, whole GPUs" },
 	{ 0 },
 };
 #undef THIS
@@ -93,7 +95,8 @@ static const struct field resources_fields[] = {
 	{ "shm", FIELD_SIZE, 0, AT(shm), .min = 0, .fallback = "0",
 		.doc = "Bytes of /dev/shm; 0: the default" },
 	{ "gpus", FIELD_RAW, FIELD_OMIT_EMPTY, AT(gpus), .max = 1024,
-		.doc = "2, \"H100:4\", \"24GB..80GB:2\" or {count, model, memory}" },
+		.doc = "2, \"H100:4\", \"24GB..80GB:2\", \"1g.18gb:1\" or {count, model, memory, "
+		       "mig}" },
 	{ 0 },
 };
 #undef THIS

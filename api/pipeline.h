@@ -74,6 +74,7 @@ struct gpu_request {
 	int64_t count;
 	struct list model; /* struct str: any of these */
 	struct str memory; /* "40GiB.." */
+	struct str mig; /* profile of a slice, or "any"; "": whole GPUs */
 };
 
 struct resources {

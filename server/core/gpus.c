@@ -53,6 +53,40 @@ static bool is_model(struct str s)
 	return letters;
 }
 
+int gpus_check_model(struct str model, struct err *e)
+{
+	return is_model(model)
+		       ? 0
+		       : err_field(e, "", "must be the name of a GPU model, as H100 or L40S");
+}
+
+static bool has_nocase(struct str s, struct str part)
+{
+	for (size_t i = 0; i + part.n <= s.n; i++)
+		if (str_eq_nocase(str_slice(s, i, part.n), part))
+			return true;
+	return false;
+}
+
+/* "1g.18gb", "1c.3g.40gb", "1g.10gb+me" */
+static bool is_profile(struct str s)
+{
+	if (s.n > GPUS_MODEL_LENGTH_MAX || s.n == 0 || s.p[0] < '0' || s.p[0] > '9' ||
+		!has_nocase(s, STR("g.")) || !has_nocase(s, STR("gb")))
+		return false;
+	for (size_t i = 0; i < s.n; i++)
+		if (!word_char(s.p[i]) && memchr(".+-", s.p[i], 3) == NULL)
+			return false;
+	return true;
+}
+
+int gpus_check_mig(struct str profile, struct err *e)
+{
+	return is_profile(profile) || str_is(profile, "any")
+		       ? 0
+		       : err_field(e, "", "must be the profile of a MIG slice, as 1g.18gb, or any");
+}
+
 static int parse_kind(struct str kind, struct arena *a, struct gpus_want *w, struct err *e)
 {
 	uint64_t size;
@@ -62,6 +96,10 @@ static int parse_kind(struct str kind, struct arena *a, struct gpus_want *w, str
 	if (num_parse_size(kind, &size) && !num_parse_u64(kind, 0, UINT64_MAX, &size))
 		return err_field(e, "", "is one amount of memory; write a range, as \"%.*s..\"",
 			STR_ARG(str_slice(kind, 0, 32)));
+	if (is_profile(kind)) {
+		w->mig = arena_str(a, kind);
+		return 0;
+	}
 	if (!is_model(kind))
 		return err_field(
 			e, "", "must be as 2, \"H100:4\", \"24GB..80GB:2\" or \"40GiB..\"");
@@ -110,10 +148,13 @@ static bool has_words(struct str whole, struct str part)
 	return false;
 }
 
-bool gpus_match(const struct gpus_want *w, struct str model, uint64_t memory)
+bool gpus_match(const struct gpus_want *w, struct str model, uint64_t memory, struct str mig)
 {
 	bool named = w->models_n == 0;
 
+	if ((w->mig.n == 0) != (mig.n == 0) ||
+		(w->mig.n != 0 && !str_is(w->mig, "any") && !str_eq_nocase(w->mig, mig)))
+		return false;
 	/* Bounds were held below INT64_MAX / 200 when they were read. */
 	if (memory > INT64_MAX / 200)
 		memory = INT64_MAX / 200;

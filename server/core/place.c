@@ -109,8 +109,7 @@ static uint32_t take_from(struct place_pass *p, struct place_slot *slot, struct 
 
 	for (uint32_t i = 0; i < w->gpus_n && got < want; i++) {
 		const struct place_gpu *g = &w->gpus[i];
-		if (p->taken[slot->gpu + i] || g->memory != kind->memory ||
-			!str_eq(g->model, kind->model))
+		if (p->taken[slot->gpu + i] || !place_same_kind(g, kind))
 			continue;
 		p->taken[slot->gpu + i] = true;
 		out[got++] = g->uuid;

@@ -1,7 +1,8 @@
 /*
  * Placement: which waiting step goes to which worker, as a pure function of a snapshot. The same
  * snapshot gives the same answer, whatever the order of its projects, steps and workers; the GPUs
- * of a worker are taken in the order given, and of one model and memory where that is possible.
+ * of a worker are taken in the order given, and of one kind (model, memory, profile of slices)
+ * where that is possible.
  *
  * Order: first the steps with which their project stays within what its quota grants it, then those
  * that borrow; priority; then those that have waited for PLACE_PATIENCE and for which the last pass
@@ -74,6 +75,7 @@ struct place_step {
 
 struct place_gpu {
 	struct str uuid, model;
+	struct str mig; /* profile of a slice; "": a whole GPU */
 	uint64_t memory; /* bytes */
 	bool free; /* well, and held by no attempt */
 };

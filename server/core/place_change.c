@@ -85,16 +85,20 @@ static void ask_gpus(struct offer *o, const struct place_pass *p, const struct p
 	uint32_t all, match = place_matching(p, slot, place_kinds(p, shape), &all);
 	int64_t need = shape->need[DIM_GPUS];
 	const struct place_group *g = &p->groups[slot->groups];
-	uint32_t other = 0;
+	const struct gpus_want any = { .mig = p->s->steps[shape->step].gpus.mig };
+	const struct place_group *other = NULL;
 
 	if (match >= need)
 		return;
-	for (uint32_t i = 1; i < slot->groups_n; i++)
-		if (g[i].free > g[other].free)
-			other = i;
-	if (match == 0 && slot->groups_n != 0 && g[other].free >= need)
+	for (uint32_t i = 0; i < slot->groups_n; i++) {
+		const struct place_gpu *kind = p->kinds[g[i].kind];
+		if (gpus_match(&any, kind->model, kind->memory, kind->mig) &&
+			(other == NULL || g[i].free > other->free))
+			other = &g[i];
+	}
+	if (match == 0 && other != NULL && other->free >= need)
 		edit(o, &(struct place_edit){ .kind = PLACE_EDIT_GPU_MODEL,
-				.what = p->kinds[g[other].kind]->model });
+				.what = p->kinds[other->kind]->model });
 	else
 		cut(o, PLACE_EDIT_GPUS, need, match);
 }

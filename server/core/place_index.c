@@ -80,7 +80,7 @@ static int by_id(const void *a, const void *b, void *arg)
 
 static uint64_t kind_hash(const struct place_gpu *g, uint64_t seed)
 {
-	return mix(str_hash(g->model, seed), g->memory);
+	return mix(mix(str_hash(g->model, seed), g->memory), str_hash(g->mig, seed));
 }
 
 /* The kind of the GPU; a new one when it is the first. Here "step" is unused: kinds are compared
@@ -90,7 +90,7 @@ static bool same_kind(const struct place_pass *p, uint32_t item, uint32_t unused
 	const struct place_gpu *a = p->kinds[item], *b = p->kinds[p->kinds_n];
 
 	(void)unused;
-	return a->memory == b->memory && str_eq(a->model, b->model);
+	return place_same_kind(a, b);
 }
 
 static uint32_t kind_of(struct place_pass *p, struct place_table *t, const struct place_gpu *g)
@@ -303,7 +303,7 @@ static bool same_want(const struct place_pass *p, uint32_t item, uint32_t step)
 			       *b = &p->s->steps[step].gpus;
 
 	if (a->memory_min != b->memory_min || a->memory_max != b->memory_max ||
-		a->models_n != b->models_n)
+		a->models_n != b->models_n || !str_eq(a->mig, b->mig))
 		return false;
 	for (size_t i = 0; i < a->models_n; i++)
 		if (!str_eq(a->models[i], b->models[i]))
@@ -313,7 +313,7 @@ static bool same_want(const struct place_pass *p, uint32_t item, uint32_t step)
 
 static uint64_t want_hash(const struct gpus_want *w, uint64_t seed)
 {
-	uint64_t h = mix(mix(seed, w->memory_min), w->memory_max);
+	uint64_t h = mix(mix(mix(seed, w->memory_min), w->memory_max), str_hash(w->mig, seed));
 
 	for (size_t i = 0; i < w->models_n; i++)
 		h = mix(h, str_hash(w->models[i], seed));
@@ -325,7 +325,8 @@ static struct place_gpu_want make_want(struct place_pass *p, uint32_t step)
 	uint64_t *set = arena_array_of(p->a, uint64_t, p->kinds_n / 64 + 1);
 
 	for (uint32_t i = 0; i < p->kinds_n; i++)
-		if (gpus_match(&p->s->steps[step].gpus, p->kinds[i]->model, p->kinds[i]->memory))
+		if (gpus_match(&p->s->steps[step].gpus, p->kinds[i]->model, p->kinds[i]->memory,
+			    p->kinds[i]->mig))
 			set[i / 64] |= UINT64_C(1) << (i % 64);
 	return (struct place_gpu_want){ .step = step, .kinds = set };
 }

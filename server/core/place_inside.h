@@ -1,9 +1,9 @@
 /*
  * Inside of placement, shared by place*.c only. Steps are alike in layers, and each layer is worked
  * out once: a `where` (pool, labels, runtimes) gives the workers that may take the step; a
- * `want` (models and memory of GPUs) gives the kinds of GPU that match; a `site` is a pair of the
- * two; a `shape` is a site with amounts. A shape that found no place once finds none later in the
- * pass, since what is free only shrinks.
+ * `want` (models, memory and slices of GPUs) gives the kinds of GPU that match; a `site` is a pair
+ * of the two; a `shape` is a site with amounts. A shape that found no place once finds none later
+ * in the pass, since what is free only shrinks.
  */
 #ifndef SERVER_CORE_PLACE_INSIDE_H
 #define SERVER_CORE_PLACE_INSIDE_H
@@ -158,6 +158,11 @@ bool place_labelled(const struct place_worker *w, const struct place_label *l);
 /* Whether the slot has as much as that in all; of disk that is not known. */
 bool place_has_all(const struct place_pass *p, const struct place_shape *shape, uint32_t at);
 struct str place_name(const struct place_worker *w);
+
+static inline bool place_same_kind(const struct place_gpu *a, const struct place_gpu *b)
+{
+	return a->memory == b->memory && str_eq(a->model, b->model) && str_eq(a->mig, b->mig);
+}
 
 static inline bool place_bit(const uint64_t *set, uint32_t i)
 {

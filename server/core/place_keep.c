@@ -24,8 +24,7 @@ static uint32_t kind_of(const struct place_pass *p, const struct place_slot *slo
 			continue;
 		for (uint32_t k = 0; k < slot->groups_n; k++) {
 			uint32_t kind = p->groups[slot->groups + k].kind;
-			if (p->kinds[kind]->memory == w->gpus[i].memory &&
-				str_eq(p->kinds[kind]->model, w->gpus[i].model))
+			if (place_same_kind(p->kinds[kind], &w->gpus[i]))
 				return kind;
 		}
 	}

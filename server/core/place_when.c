@@ -69,8 +69,7 @@ static void give_back_gpu(struct place_pass *p, struct place_slot *slot, struct 
 		slot->gpus++;
 		for (uint32_t k = 0; k < slot->groups_n; k++) {
 			struct place_group *group = &p->groups[slot->groups + k];
-			const struct place_gpu *kind = p->kinds[group->kind];
-			if (kind->memory == g->memory && str_eq(kind->model, g->model))
+			if (place_same_kind(p->kinds[group->kind], g))
 				group->free++;
 		}
 	}

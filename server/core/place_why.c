@@ -170,7 +170,7 @@ static struct survey survey(const struct place_pass *p, const struct place_shape
 	return v;
 }
 
-/* "H100 or H200, 40 GiB or more each" */
+/* "H100 or H200, 40 GiB or more each, MIG slice 1g.18gb" */
 static struct str gpus_text(const struct place_pass *p, const struct gpus_want *w)
 {
 	char size[NUM_SIZE_MAX];
@@ -186,6 +186,10 @@ static struct str gpus_text(const struct place_pass *p, const struct gpus_want *
 	if (w->memory_max != 0)
 		text = arena_printf(p->a, "%.*s%s%s or less each", STR_ARG(text),
 			text.n != 0 ? ", " : "", num_format_size(size, w->memory_max));
+	if (w->mig.n != 0)
+		text = arena_printf(p->a, "%.*s%s%s%.*s", STR_ARG(text), text.n != 0 ? ", " : "",
+			str_is(w->mig, "any") ? "MIG slice" : "MIG slice ",
+			STR_ARG(str_is(w->mig, "any") ? STR("") : w->mig));
 	return text;
 }
 

@@ -4,8 +4,8 @@
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "server/core/fsm.h"
-#include "server/core/gpus.h"
 #include "server/core/retry.h"
+#include "server/sched/gpu_spec.h"
 #include "server/store/engine_store.h"
 
 enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
@@ -147,22 +147,13 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 	return buf_keep(&b, p->arena);
 }
 
-/* How many GPUs: 2, "H100:4", {"count": 4}; the details are read again by the scheduler. */
+/* How many GPUs; the details are read again by the scheduler. */
 static int64_t gpu_count(struct plan *p, struct str gpus_json)
 {
-	struct jsn_doc *doc;
-	struct gpus_want want = { 0 };
+	struct gpus_want want;
 	struct err e;
 
-	if (gpus_json.n == 0 || jsn_parse(gpus_json, &doc, &e) < 0)
-		return 0;
-	const struct jsn *v = jsn_root(doc);
-	int64_t n =
-		jsn_type(v) == JSN_OBJ ? jsn_get_int(jsn_get(v, "count"), 0) : jsn_get_int(v, 0);
-	if (jsn_type(v) == JSN_STR && gpus_parse(jsn_get_str(v), p->arena, &want, &e) == 0)
-		n = want.count;
-	jsn_doc_free(doc);
-	return n;
+	return gpu_spec_read(gpus_json, p->arena, &want, &e) == 0 ? want.count : 0;
 }
 
 static int spec_of(struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e)

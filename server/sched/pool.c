@@ -6,6 +6,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json_read.h"
+#include "server/sched/gpu_spec.h"
 #include "server/sched/pool_inside.h"
 #include "server/store/engine_store.h"
 
@@ -78,28 +79,6 @@ static struct place_label *labels_of(const struct jsn *object, struct arena *a, 
 	return out;
 }
 
-static int gpus_of(const struct jsn *v, struct arena *a, struct gpus_want *want, struct err *e)
-{
-	struct gpu_request g;
-
-	*want = (struct gpus_want){ 0 };
-	if (jsn_type(v) == JSN_NULL)
-		return 0;
-	if (jsn_type(v) == JSN_STR)
-		return gpus_parse(jsn_get_str(v), a, want, e);
-	if (jsn_type(v) == JSN_INT)
-		return gpus_parse(
-			arena_printf(a, "%lld", (long long)jsn_get_int(v, 0)), a, want, e);
-	if (jsn_decode(v, gpu_request_fields, FIELD_STRICT, a, &g, e) < 0)
-		return -1;
-	*want = (struct gpus_want){
-		.count = (uint32_t)g.count, .models = g.model.items, .models_n = g.model.n
-	};
-	return g.memory.n != 0
-		       ? gpus_parse_memory(g.memory, &want->memory_min, &want->memory_max, e)
-		       : 0;
-}
-
 static int read_request(struct waiting *w, struct str json, struct err *e)
 {
 	struct jsn_doc *doc;
@@ -113,7 +92,7 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	s->requires = labels_of(jsn_get(root, "requires"), w->arena, &s->requires_n);
 	s->avoids = labels_of(jsn_get(root, "avoids"), w->arena, &s->avoids_n);
 	s->time_limit = jsn_get_int(jsn_get(root, "time_limit"), 0);
-	int rc = gpus_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
+	int rc = gpu_spec_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
 	return rc;
 }
@@ -377,8 +356,8 @@ static void read_gpus(struct host *h, struct str devices_json)
 		if (d.health.n != 0)
 			h->worker.gpus_unwell++;
 		else
-			gpus[h->worker.gpus_n++] =
-				(struct place_gpu){ d.uuid, d.model, (uint64_t)d.memory, true };
+			gpus[h->worker.gpus_n++] = (struct place_gpu){ d.uuid, d.model, d.mig,
+				(uint64_t)d.memory, true };
 	}
 	h->worker.gpus = h->gpus = gpus;
 	jsn_doc_free(doc);

@@ -42,7 +42,7 @@ struct line_project {
 	bool has_gpus_quota, has_steps_quota;
 };
 struct line_gpu {
-	struct str uuid, model;
+	struct str uuid, model, mig;
 	int64_t memory;
 	bool free;
 };
@@ -56,7 +56,7 @@ struct line_worker {
 };
 struct line_step {
 	int kind;
-	struct str id, pool;
+	struct str id, pool, gpu_mig;
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
 		time_limit, kept;
 	double cpus;
@@ -147,7 +147,7 @@ static const struct field project_fields[] = { KIND, TEXT(id), TEXT(name),
 #undef THIS
 #define THIS line_gpu
 static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memory), FLAG(free),
-	{ 0 } };
+	{ "mig", FIELD_STR, FIELD_OMIT_EMPTY, AT(mig) }, { 0 } };
 #undef THIS
 #define THIS line_worker
 static const struct field worker_line_fields[] = { KIND, TEXT(id), TEXT(name), TEXT(pool),
@@ -164,7 +164,7 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	{ "priority", FIELD_INT, Q, AT(priority), .min = INT32_MIN, .max = INT32_MAX },
 	INSTANT(queued_at), REAL(cpus), AMOUNT(memory), AMOUNT(disk), COUNT(gpus, GPUS_MAX),
 	TEXTS(gpu_models, GPUS_MODELS_MAX), AMOUNT(gpu_memory_min), AMOUNT(gpu_memory_max),
-	LABELS(requires), LABELS(avoids),
+	{ "gpu_mig", FIELD_STR, FIELD_OMIT_EMPTY, AT(gpu_mig) }, LABELS(requires), LABELS(avoids),
 	{ "runtimes", FIELD_LIST, Q, AT(runtimes), .item = FIELD_INT, .max = PLACE_RUNTIMES_MAX,
 		.item_max = RUNTIME_COUNT - 1 },
 	INSTANT(time_limit), COUNT(kept, LINES_MAX), { 0 } };
@@ -256,7 +256,7 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 			runtimes[l.runtimes.n++] = r;
 	for (uint32_t i = 0; i < w->gpus_n; i++)
 		gpus[l.gpus.n++] = (struct line_gpu){ w->gpus[i].uuid, w->gpus[i].model,
-			(int64_t)w->gpus[i].memory, w->gpus[i].free };
+			w->gpus[i].mig, (int64_t)w->gpus[i].memory, w->gpus[i].free };
 	put(worker_line_fields, &l, out);
 	mem_free(gpus);
 }
@@ -275,6 +275,7 @@ static void put_step(const struct place_step *s, struct buf *out)
 		.gpus = s->gpus.count,
 		.gpu_memory_min = (int64_t)s->gpus.memory_min,
 		.gpu_memory_max = (int64_t)s->gpus.memory_max,
+		.gpu_mig = s->gpus.mig,
 		.time_limit = s->time_limit,
 		.kept = s->kept,
 		.cpus = s->cpus,
@@ -382,7 +383,8 @@ static struct place_worker read_worker(struct reader *r, const struct line_worke
 		w.runtimes |= UINT32_C(1) << *list_at(&l->runtimes, int64_t, i);
 	for (size_t i = 0; i < l->gpus.n; i++) {
 		const struct line_gpu *g = list_at(&l->gpus, struct line_gpu, i);
-		gpus[i] = (struct place_gpu){ g->uuid, g->model, (uint64_t)g->memory, g->free };
+		gpus[i] = (struct place_gpu){ g->uuid, g->model, g->mig, (uint64_t)g->memory,
+			g->free };
 	}
 	return w;
 }
@@ -400,7 +402,8 @@ static struct place_step read_step(const struct line_step *l)
 			.models = texts_of(&l->gpu_models),
 			.models_n = l->gpu_models.n,
 			.memory_min = (uint64_t)l->gpu_memory_min,
-			.memory_max = (uint64_t)l->gpu_memory_max },
+			.memory_max = (uint64_t)l->gpu_memory_max,
+			.mig = l->gpu_mig },
 		.pool = l->pool,
 		.requires = l->requires.items,
 		.requires_n = (uint32_t)l->requires.n,

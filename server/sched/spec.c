@@ -4,10 +4,10 @@
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "lib/json/yaml.h"
-#include "server/core/gpus.h"
 #include "server/core/names.h"
 #include "server/core/render.h"
 #include "server/core/spec_check.h"
+#include "server/sched/gpu_spec.h"
 #include "server/sched/trigger_rules.h"
 
 enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
@@ -279,8 +279,11 @@ int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struc
 		yaml_locate(text, e);
 		return -1;
 	}
-	merge_defaults(&ret->spec, a);
-	if (check_all(&ret->spec, a, e) < 0 || spec_input_rules(&ret->spec, a, &rules, e) < 0 ||
+	int rc = gpu_spec_check(&ret->spec, a, e);
+	if (rc == 0)
+		merge_defaults(&ret->spec, a);
+	if (rc < 0 || check_all(&ret->spec, a, e) < 0 ||
+		spec_input_rules(&ret->spec, a, &rules, e) < 0 ||
 		trigger_rules_check(&ret->spec.triggers, ret->metadata.name, e) < 0) {
 		err_field_prefix(e, "spec");
 		yaml_locate(text, e);

@@ -51,7 +51,7 @@ static void fuzz_gpus(struct str text, struct arena *a)
 	BUG_ON(w.memory_max != 0 && w.memory_min > w.memory_max);
 	/* What names a model matches that very name. */
 	if (w.models_n == 1)
-		BUG_ON(!gpus_match(&w, w.models[0], w.memory_min));
+		BUG_ON(!gpus_match(&w, w.models[0], w.memory_min, w.mig));
 }
 
 static void fuzz_names(struct str text)

@@ -595,6 +595,39 @@ def test_gpus_are_handed_out_by_uuid_and_once(server, admin, project):
         ended(admin, run, "succeeded")
 
 
+def test_slices_are_for_those_who_ask_for_them(server, admin, project):
+    whole = {"uuid": f"GPU-{project}", "model": "NVIDIA H200", "memory": 141 << 30}
+    slices = [{"uuid": f"MIG-{project}-{i}", "model": "NVIDIA H200", "memory": 18 << 30, "mig": "1g.18gb"} for i in range(2)]
+    hand = Hand(server, admin, f"g-{project}", pool=project, devices=[*slices, whole])
+    for asked, got in (("1", [whole]), ('"H200:1"', [whole]), ('"1g.18gb:2"', slices), ("{count: 1, mig: any, model: [H200]}", slices[:1]),
+                       ("{count: 1, mig: null}", [whole])):
+        run = submit(admin, project, pipeline({"a": step(project, resources=f"{{cpus: 0.1, gpus: {asked}}}")}))
+        [a] = hand.take()
+        assert a["devices"] == [d["uuid"] for d in got], asked
+        hand.finish(a)
+        ended(admin, run, "succeeded")
+    run = submit(admin, project, pipeline({"a": step(project, resources='{cpus: 0.1, gpus: "2g.35gb:1"}')}))
+    why = until(lambda: (lambda b: b[0]["message"] if b and b[0]["kind"] == "gpus" else None)(
+        admin.get(f"/api/v1/runs/{run['id']}/blockers", expect=200).json()["items"][0]["blockers"]), 15)
+    assert why == f"no worker of pool {project} has a GPU (MIG slice 2g.35gb)"
+
+
+@pytest.mark.parametrize("gpus, pointer, word", [
+    ('"H100:x"', "", "number of GPUs"), ('"H100:0"', "", "at least 1"), ("65", "", "at most 64"), ("-1", "", "must be as"), ("true", "", "must be as"),
+    ("1.5", "", "must be as"), ("[1]", "", "must be as"), ('"24GB:1"', "", "write a range"), ("{count: 0}", "/count", "1"),
+    ("{}", "/count", ""), ("{count: 1, model: ['?']}", "/model/0", "GPU model"), ("{count: 1, memory: 80GB..24GB}", "/memory", "ends before"),
+    ("{count: 1, mig: big}", "/mig", "1g.18gb"), ("{count: 1, modell: [H100]}", "/modell", "model"),
+])
+@pytest.mark.parametrize("at", ["defaults", "steps/a"])
+def test_gpus_that_make_no_sense_are_refused(admin, project, gpus, pointer, word, at):
+    wrong = f"resources: {{gpus: {gpus}}}"
+    source = pipeline({"a": "{run: [x]}"}, spec=f"  defaults: {{{wrong}}}\n") if at == "defaults" else pipeline({"a": f"{{run: [x], {wrong}}}"})
+    reply = admin.post(f"/api/v1/projects/{project}/runs", {"source": source})
+    assert reply.status == 422, reply
+    [fault] = reply.json()["errors"]
+    assert fault["pointer"].endswith(f"/spec/{at}/resources/gpus{pointer}") and word in fault["detail"], fault
+
+
 @pytest.mark.parametrize("policy", ["queue", "refuse", "cancel_running"])
 def test_concurrency_groups(admin, project, hand, policy):
     source = pipeline({"a": step(project)}, spec=f"  concurrency: {{group: g, policy: {policy}}}\n")

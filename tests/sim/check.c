@@ -57,7 +57,7 @@ static bool has_room(const struct sim_worker *w, const struct place_step *s, boo
 		return false;
 	for (uint32_t g = 0; g < w->is.gpus_n; g++)
 		if ((idle || w->holder[g] == 0) &&
-			gpus_match(&s->gpus, w->gpus[g].model, w->gpus[g].memory))
+			gpus_match(&s->gpus, w->gpus[g].model, w->gpus[g].memory, w->gpus[g].mig))
 			match++;
 	return match >= s->gpus.count;
 }
@@ -123,7 +123,7 @@ static int take_gpus(struct sim_worker *w, struct sim_step *s, uint32_t me,
 		if (w->holder[g] != 0)
 			return WRONG(e, "%.*s got the GPU %.*s, which is held", STR_ARG(s->want.id),
 				STR_ARG(a->gpus[i]));
-		if (!gpus_match(&s->want.gpus, w->gpus[g].model, w->gpus[g].memory))
+		if (!gpus_match(&s->want.gpus, w->gpus[g].model, w->gpus[g].memory, w->gpus[g].mig))
 			return WRONG(e, "%.*s got a GPU of another kind", STR_ARG(s->want.id));
 		w->holder[g] = me;
 		s->gpus[i] = w->gpus[g].uuid;

@@ -61,16 +61,55 @@ void test_gpus__faults(void **state)
 	arena_drop(a);
 }
 
-static bool matches(const char *text, const char *model, uint64_t memory)
+static bool matches_slice(const char *text, const char *model, uint64_t memory, const char *mig)
 {
 	struct arena *a = arena_new(10000);
 	struct gpus_want w;
 	struct err e;
 
 	assert_int_equal(gpus_parse(str_c(text), a, &w, &e), 0);
-	bool match = gpus_match(&w, str_c(model), memory);
+	bool match = gpus_match(&w, str_c(model), memory, str_c(mig));
 	arena_drop(a);
 	return match;
+}
+
+static bool matches(const char *text, const char *model, uint64_t memory)
+{
+	return matches_slice(text, model, memory, "");
+}
+
+/* Nobody gets a slice who has not asked for one, nor a whole GPU instead. */
+void test_gpus__slices_are_asked_for(void **state)
+{
+	static const char *const profiles[] = { "1g.18gb", "1g.18gb:3", "1g.10gb+me",
+		"1c.3g.40gb:1", "7g.141gb" };
+	struct arena *a = arena_new(10000);
+	struct gpus_want w;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
+		assert_int_equal(gpus_parse(str_c(profiles[i]), a, &w, &e), 0);
+		assert_int_equal(w.count, i == 1 ? 3 : 1);
+		assert_int_equal(w.models_n, 0);
+		assert_true(str_starts(str_c(profiles[i]), w.mig));
+	}
+	arena_drop(a);
+	assert_true(matches_slice("1g.18gb", "NVIDIA H200", 18 * GB, "1g.18gb"));
+	assert_true(matches_slice("1G.18GB:2", "NVIDIA H200", 18 * GB, "1g.18gb"));
+	assert_false(matches_slice("1g.18gb", "NVIDIA H200", 18 * GB, "1g.18gb+me"));
+	assert_false(matches_slice("1g.18gb", "NVIDIA H200", 141 * GB, ""));
+	assert_false(matches_slice("1", "NVIDIA H200", 18 * GB, "1g.18gb"));
+	assert_false(matches_slice("H200:1", "NVIDIA H200", 18 * GB, "1g.18gb"));
+	w = (struct gpus_want){ .count = 1, .mig = STR("any") };
+	assert_true(gpus_match(&w, STR("NVIDIA H200"), 18 * GB, STR("2g.35gb")));
+	assert_false(gpus_match(&w, STR("NVIDIA H200"), 141 * GB, STR("")));
+	assert_int_equal(gpus_check_mig(STR("any"), &e), 0);
+	assert_int_equal(gpus_check_mig(STR("1g.5gb"), &e), 0);
+	assert_int_equal(gpus_check_mig(STR("g.5gb"), &e), -1);
+	assert_int_equal(gpus_check_mig(STR("all"), &e), -1);
+	assert_int_equal(gpus_check_model(STR("H100"), &e), 0);
+	assert_int_equal(gpus_check_model(STR("100"), &e), -1);
 }
 
 void test_gpus__models_match_as_words(void **state)

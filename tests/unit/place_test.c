@@ -313,7 +313,7 @@ static uint32_t gpus_left(
 
 	for (uint32_t g = 0; g < w->workers[at].gpus_n; g++)
 		n += !l->taken[at][g] && gpus_match(&s->gpus, w->workers[at].gpus[g].model,
-						 w->workers[at].gpus[g].memory);
+						 w->workers[at].gpus[g].memory, STR(""));
 	return n;
 }
 
@@ -448,7 +448,7 @@ static void take_as_told(
 			g++;
 		assert_true(g < k->gpus_n);
 		assert_false(l->taken[p->worker][g]);
-		assert_true(gpus_match(&s->gpus, k->gpus[g].model, k->gpus[g].memory));
+		assert_true(gpus_match(&s->gpus, k->gpus[g].model, k->gpus[g].memory, STR("")));
 		l->taken[p->worker][g] = true;
 	}
 }

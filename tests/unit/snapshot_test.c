@@ -36,6 +36,8 @@ static void make_world(struct world *w, struct place_running *running)
 	w->steps[1].gpus.models = models;
 	w->steps[1].gpus.models_n = 1;
 	w->steps[2].gpus.memory_min = 40 * GB;
+	w->steps[0].gpus.mig = STR("1g.18gb");
+	((struct place_gpu *)(uintptr_t)w->workers[0].gpus)[3].mig = STR("1g.18gb");
 	w->steps[3].requires = labels;
 	w->steps[3].requires_n = 1;
 	w->projects[1].gpus_quota = (struct place_quota){ true, 9, 3 };
@@ -88,7 +90,7 @@ void test_snapshot__is_decided_again_in_the_same_way(void **state)
 	assert_true(replays(text, "s5",
 		"s5 waits, place 3 of 3\n  in vain: no worker of pool default has 10 GPUs; the "
 		"most "
-		"is 8 (gpu-1, where 1 more is not well)\n"));
+		"is 7 (gpu-1, where 1 more is not well)\n"));
 	assert_true(replays(text, "s3",
 		"s3 waits, place 1 of 3\n  in vain: no worker of pool default that it may use (1 "
 		"of "
