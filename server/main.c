@@ -15,6 +15,7 @@
 #include "server/assets.h"
 #include "server/blob/blob.h"
 #include "server/command.h"
+#include "server/fsck.h"
 #include "server/mlflow/handlers.h"
 #include "server/rest/access.h"
 #include "server/rest/auth.h"
@@ -83,6 +84,7 @@ static void usage(FILE *out)
 		"another one\n"
 		"  snapshot         print what the scheduler sees and decides now\n"
 		"  replay FILE [STEP]  decide a snapshot anew; say why the step waits\n"
+		"  fsck [--deep]    find what does not hold in database and files; reads only\n"
 		"  join-token POOL  print a token that enrols one worker\n"
 		"  check            read the settings and exit\n"
 		"  --openapi        print the API's contract\n"
@@ -438,6 +440,8 @@ static int run_command(struct server *s, int argc, const char *const *argv, stru
 		return command_bootstrap(conf, argc == 2 && strcmp(argv[1], "--recover") == 0, e);
 	if (strcmp(command, "snapshot") == 0 && argc == 1)
 		return command_snapshot(conf, e);
+	if (strcmp(command, "fsck") == 0 && (argc == 1 || strcmp(argv[1], "--deep") == 0))
+		return command_fsck(conf, argc > 1, e);
 	if (strcmp(command, "join-token") == 0 && argc <= 2)
 		return command_join_token(conf, argc == 2 ? argv[1] : "default", e);
 	if (strcmp(command, "check") == 0)

@@ -100,6 +100,7 @@ def check(server, w):
         digest, size = line.split()
         file = server.dir / "data/blobs/sha256" / digest[:2] / digest[2:4] / digest
         assert file.stat().st_size == int(size), "a row without its bytes"
+    server.command("fsck")
 
 
 @pytest.mark.parametrize("what", ["server", "postgres"])

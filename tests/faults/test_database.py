@@ -219,3 +219,4 @@ def test_nothing_is_lost_and_the_training_goes_on(how, witness):
         check_runs(server, noted)
         check_rows(server, noted, load.asked)
         worker.stop()
+        server.command("fsck", "--deep")

@@ -197,6 +197,7 @@ def test_work_goes_on(fault, witness):
         assert len(load.acknowledged) >= ROUNDS + 4, "hardly anything was submitted"
         check(server, load, witness)
         worker.stop()
+        server.command("fsck", "--deep")
 
 
 def test_two_workers_and_200_short_steps(witness):
@@ -221,3 +222,4 @@ def test_two_workers_and_200_short_steps(witness):
                 assert raw_log(api, s["id"]) == f"{r}-{s['name'][1:]}\n".encode()
         for w in (one, two):
             until(lambda: not list((w.dir / "work/attempts").iterdir()), 20, 0.1, "the worker keeps what has ended")
+        server.command("fsck", "--deep")

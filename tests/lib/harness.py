@@ -84,11 +84,11 @@ class Postgres:
     def start(self):
         self._call("start")
 
-    def database(self):
-        """The URL of a new, empty database."""
+    def database(self, template=None):
+        """The URL of a new database: empty, or a copy of the one at this URL, which nobody may be connected to."""
         self.count += 1
         name = f"t{os.getpid()}_{self.count}"
-        self.sql(f"CREATE DATABASE {name}")
+        self.sql(f"CREATE DATABASE {name}" + (f" TEMPLATE {template.rsplit('/', 1)[1]}" if template else ""))
         return self.url.rsplit("/", 1)[0] + "/" + name
 
     def sql(self, text, url=None):

@@ -1,0 +1,207 @@
+#include "server/fsck.h"
+
+#include "lib/base/arena.h"
+#include "lib/base/clock.h"
+#include "lib/loop/loop.h"
+#include "server/blob/blob.h"
+#include "server/store/fsck_store.h"
+
+#include "gen/sql.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { BLOBS_AT_ONCE = 1000, TIMEOUT_S = 3600 };
+
+struct fsck {
+	struct loop *loop;
+	struct db *db;
+	struct blobs *blobs;
+	bool deep;
+	const char *check; /* the name of the one that is asked about */
+	int64_t faults, blobs_n;
+	/* Of the page of blobs that is looked at. */
+	struct blob_id page[BLOBS_AT_ONCE];
+	size_t page_n;
+	bool there;
+	struct err err;
+};
+
+static void tell(struct fsck *f, const char *subject, const char *wrong)
+{
+	f->faults++;
+	(void)printf("%s: %s %s\n", f->check, subject, wrong);
+}
+
+/* Sends the unit and waits for it. */
+static int ask(struct fsck *f, struct db_unit *u, db_cb *cb, struct err *e)
+{
+	db_send(u, DB_BULK, cb, f);
+	loop_run(f->loop);
+	if (f->err.code == ERR_OK)
+		return 0;
+	*e = f->err;
+	return -1;
+}
+
+/* ---- the database ---- */
+
+static void on_faults(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct fsck *f = arg;
+	char subject[128], wrong[1024];
+
+	f->err = *e;
+	for (size_t i = 0; e->code == ERR_OK && i < rows[0].n; i++) {
+		(void)str_print(subject, sizeof subject, "%.*s", STR_ARG(db_str(&rows[0], i, 0)));
+		(void)str_print(wrong, sizeof wrong, "%.*s", STR_ARG(db_str(&rows[0], i, 1)));
+		tell(f, subject, wrong);
+	}
+	loop_stop(f->loop);
+}
+
+static int check_database(struct fsck *f, struct err *e)
+{
+	for (const struct fsck_check *c = fsck_checks; c->name != NULL; c++) {
+		struct db_unit *u = db_unit(f->db, NULL);
+		f->check = c->name;
+		fsck_store_check(u, c);
+		if (ask(f, u, on_faults, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the store of bytes ---- */
+
+static void on_blobs(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct fsck *f = arg;
+
+	f->err = *e;
+	f->page_n = e->code == ERR_OK ? rows[0].n : 0;
+	for (size_t i = 0; i < f->page_n; i++) {
+		struct str digest = db_str(&rows[0], i, 0);
+		memcpy(f->page[i].digest, digest.p, sizeof f->page[i].digest);
+		f->page[i].size = db_int(&rows[0], i, 1);
+	}
+	loop_stop(f->loop);
+}
+
+static void on_blob(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct fsck *f = arg;
+
+	f->err = *e;
+	f->there = e->code == ERR_OK && rows[0].n != 0;
+	loop_stop(f->loop);
+}
+
+static int pass_over(void *arg, struct str piece, struct err *e)
+{
+	(void)arg, (void)piece, (void)e;
+	return 0;
+}
+
+static int look_at(struct fsck *f, const struct blob_id *id, struct err *e)
+{
+	int fd;
+
+	if (f->deep)
+		return blob_scan(f->blobs, id, pass_over, NULL, e);
+	if (blob_open(f->blobs, id, &fd, e) < 0)
+		return -1;
+	(void)close(fd);
+	return 0;
+}
+
+/* One that the collector has taken in between is not missing. */
+static int check_blob(struct fsck *f, const struct blob_id *id, struct err *e)
+{
+	struct str digest = { (const char *)id->digest, HASH_SIZE };
+	char hex[HASH_HEX + 1];
+	struct err wrong;
+
+	f->blobs_n++;
+	if (look_at(f, id, &wrong) == 0)
+		return 0;
+	struct db_unit *u = db_unit(f->db, NULL);
+	fsck_store_blob(u, digest);
+	if (ask(f, u, on_blob, e) < 0)
+		return -1;
+	if (f->there)
+		tell(f, hash_hex(hex, id->digest), wrong.msg);
+	return 0;
+}
+
+static int check_blobs(struct fsck *f, struct err *e)
+{
+	unsigned char last[HASH_SIZE];
+	struct str after = STR("");
+
+	f->check = "blobs";
+	do {
+		struct db_unit *u = db_unit(f->db, NULL);
+		fsck_store_blobs(u, after, BLOBS_AT_ONCE);
+		if (ask(f, u, on_blobs, e) < 0)
+			return -1;
+		size_t n = f->page_n;
+		for (size_t i = 0; i < n; i++)
+			if (check_blob(f, &f->page[i], e) < 0)
+				return -1;
+		if (n != 0)
+			memcpy(last, f->page[n - 1].digest, sizeof last);
+		after = (struct str){ (const char *)last, sizeof last };
+		f->page_n = n;
+	} while (f->page_n == BLOBS_AT_ONCE);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int open_store(struct fsck *f, const struct settings *conf, struct err *e)
+{
+	char folder[1024];
+
+	if (!str_print(folder, sizeof folder, "%.*s/blobs", STR_ARG(conf->data_dir)))
+		return err_set(e, ERR_INVALID, "data-dir is too long");
+	if (access(folder, R_OK | X_OK) < 0)
+		return err_errno(e, "open", folder);
+	f->blobs = blobs_open_fs(f->loop, folder, e);
+	return f->blobs != NULL ? 0 : -1;
+}
+
+static int check_all(struct fsck *f, const struct settings *conf, struct err *e)
+{
+	size_t n = 0;
+
+	if (open_store(f, conf, e) < 0 || check_database(f, e) < 0 || check_blobs(f, e) < 0)
+		return -1;
+	while (fsck_checks[n].name != NULL)
+		n++;
+	(void)printf("%zu checks of the database, %lld blobs%s: %lld faults\n", n,
+		(long long)f->blobs_n, f->deep ? " read whole" : "", (long long)f->faults);
+	if (fflush(stdout) != 0)
+		return err_errno(e, "write", "what was found");
+	return f->faults == 0 ? 0 : err_set(e, ERR_CORRUPT, "not all is as it must be");
+}
+
+int command_fsck(const struct settings *conf, bool deep, struct err *e)
+{
+	static struct fsck f;
+	int rc;
+
+	f = (struct fsck){ .loop = loop_new(), .deep = deep };
+	f.db = db_new(f.loop, &(struct db_conf){ .conninfo = conf->database_url.p,
+				      .name = "tidemill-fsck",
+				      .table = sql_table,
+				      .count = SQL_COUNT,
+				      .conns = { [DB_BULK] = 1 },
+				      .bulk_timeout = TIMEOUT_S * CLOCK_SECOND });
+	rc = check_all(&f, conf, e);
+	blobs_close(f.blobs);
+	db_free(f.db);
+	loop_step(f.loop, false);
+	loop_free(f.loop);
+	return rc;
+}
