@@ -19,7 +19,7 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
-FROM r JOIN step s ON s.run_id = r.id AND s.run_id = ANY ($1)
+FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN LATERAL (SELECT * FROM queue q WHERE q.step_id = s.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 ORDER BY r.ord, s.position;

@@ -12,7 +12,7 @@ SELECT i.ord::bigint AS ord, a.id AS attempt_id, a.project_id, a.run_id, a.step_
 	l.made, coalesce(l.length, 0) AS length, coalesce(l.lines, 0) AS lines, coalesce(l.open, '{0,0,0}') AS open,
 	coalesce(l.final, false) AS final, l.digest, coalesce(l.dropped, 0) AS dropped, l.removed_at IS NOT NULL AS removed
 FROM unnest($1::text[]) WITH ORDINALITY AS i(id, ord) JOIN attempt a ON a.id = ANY ($1) AND a.id = i.id
-LEFT JOIN log l ON l.attempt_id = ANY ($1) AND l.attempt_id = a.id;
+LEFT JOIN log l ON l.attempt_id = a.id;
 
 -- name: log_get :one
 -- params: attempt_id text
@@ -49,7 +49,7 @@ WITH item AS (
 	UPDATE log l SET length = i.length, lines = i.lines, open = ARRAY[i.open_stdout, i.open_stderr, i.open_system]
 	FROM item i JOIN attempt a ON a.id = ANY ($1) AND a.id = i.attempt_id AND a.worker_id = i.worker_id AND a.epoch = i.epoch
 		AND a.state <> 'lost'
-	WHERE l.attempt_id = ANY ($1) AND l.attempt_id = i.attempt_id AND l.length = i.before AND NOT l.final AND l.removed_at IS NULL
+	WHERE l.attempt_id = a.id AND l.length = i.before AND NOT l.final AND l.removed_at IS NULL
 	RETURNING i.ord, l.made, l.attempt_id
 ), chunk AS (
 	INSERT INTO log_chunk (made, attempt_id, start, length, line, open_stdout, open_stderr, open_system, time_from, data)
@@ -88,7 +88,7 @@ WITH done AS (
 		AS i(attempt_id, worker_id, epoch, length, digest, dropped, ord)
 	JOIN attempt a ON a.id = ANY ($1) AND a.id = i.attempt_id AND a.worker_id = i.worker_id AND a.epoch = i.epoch
 		AND a.state <> 'lost'
-	WHERE l.attempt_id = ANY ($1) AND l.attempt_id = i.attempt_id AND l.length = i.length AND NOT l.final
+	WHERE l.attempt_id = a.id AND l.length = i.length AND NOT l.final
 	RETURNING i.ord, a.project_id, a.id, a.run_id, a.worker_id, l.length, l.lines, l.dropped
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, actor, data)

@@ -57,7 +57,7 @@ WITH lead AS (
 		(q.request ->> 'lost_after')::bigint AS lost_after, a.attempt_id, a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
 ), moved AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
-	FROM taken t WHERE s.id = ANY ($3) AND s.id = t.step_id
+	FROM taken t WHERE s.id = t.step_id
 	RETURNING t.ord, t.attempt_id, t.step_id, t.run_id, t.project_id, s.attempts AS number, nextval('attempt_epoch') AS epoch,
 		t.worker_id, t.runtime, ARRAY(SELECT jsonb_array_elements_text(t.devices)) AS devices, t.cpus, t.memory, t.time_limit,
 		t.lost_after, t.delivered, t.token_id, t.token_mac, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt
