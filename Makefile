@@ -123,6 +123,8 @@ $(B)/bench_http: $(call obj,tests/bench/http.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/bench_load: $(call obj,tests/bench/load.c tests/bench/wire.c)
 	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $^ $(LDFLAGS)
+$(B)/bench_track: $(call obj,tests/bench/track.c tests/bench/wire.c)
+	$(CC) $(LDFLAGS_$(V)) $(LINK) -o $@ $^ $(LDFLAGS)
 $(B)/bench_place: $(call obj,tests/bench/place.c $(wildcard server/core/place*.c) server/core/gpus.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/sim_place: $(call obj,$(wildcard tests/sim/*.c server/core/place*.c) server/core/gpus.c server/core/names.c \

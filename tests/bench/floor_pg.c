@@ -7,6 +7,8 @@
  *     commit_p50_ms, commit_p99_ms, commits_per_s
  *                                            INSERT of one row with its index, durable
  *     unnest_rows_per_s, unnest_p50_ms       INSERT … SELECT FROM unnest of 100 rows, durable
+ *     points_per_s, points_1000_ms           metric points, 1,000 by unnest, each once by all its
+ * columns points_20_per_s                        the same by 20
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -20,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 100, TIMES_MAX = 2000000 };
+enum { ROWS = 100, POINTS = 1000, CLIENTS = 20, KEYS = 10, ARGS = 6, TIMES_MAX = 2000000 };
 
 static double *times; /* ms */
 static size_t ntimes;
@@ -54,8 +56,8 @@ static double quantile(double q)
 static double measure(PGconn *pg, const char *statement, int n, struct buf *values,
 	void (*fill)(struct buf *values))
 {
-	const char *at[2];
-	int lengths[2], formats[2] = { 1, 1 };
+	const char *at[ARGS];
+	int lengths[ARGS], formats[ARGS] = { 1, 1, 1, 1, 1, 1 };
 	int64_t start = clock_elapsed(&clock_real), before = start, now = start;
 
 	ntimes = 0;
@@ -107,6 +109,42 @@ static void fill_many(struct buf *values)
 	put(&values[1], SQL_TYPE_JSONB_ARRAY, DB_JSONS(data, ROWS));
 }
 
+static size_t points; /* of one statement */
+
+static void fill_points(struct buf *values)
+{
+	static int64_t runs[POINTS], keys[POINTS], steps[POINTS], at[POINTS];
+	static double reals[POINTS];
+	static bool nans[POINTS];
+
+	for (size_t i = 0; i < points; i++) {
+		runs[i] = 1;
+		keys[i] = next_id % KEYS;
+		steps[i] = next_id / KEYS;
+		at[i] = next_id++;
+		reals[i] = 1.0 / (double)next_id;
+	}
+	put(&values[0], SQL_TYPE_INT8_ARRAY, DB_INTS(runs, points));
+	put(&values[1], SQL_TYPE_INT8_ARRAY, DB_INTS(keys, points));
+	put(&values[2], SQL_TYPE_INT8_ARRAY, DB_INTS(steps, points));
+	put(&values[3], SQL_TYPE_INT8_ARRAY, DB_INTS(at, points));
+	put(&values[4], SQL_TYPE_FLOAT8_ARRAY, DB_REALS(reals, points));
+	put(&values[5], SQL_TYPE_BOOL_ARRAY, DB_BOOLS(nans, points));
+}
+
+static void prepare_points(PGconn *pg)
+{
+	must(pg, PQexec(pg, "DROP TABLE IF EXISTS floor_pg_point"));
+	must(pg, PQexec(pg, "CREATE TABLE floor_pg_point (run bigint, key int, step bigint, time "
+			    "bigint, value float8, is_nan boolean, "
+			    "PRIMARY KEY (run, key, step, time, value, is_nan))"));
+	must(pg, PQprepare(pg, "points",
+			 "INSERT INTO floor_pg_point SELECT * FROM unnest($1::bigint[], "
+			 "$2::bigint[], $3::bigint[], $4::bigint[], $5::float8[], $6::bool[]) "
+			 "ON CONFLICT DO NOTHING",
+			 0, NULL));
+}
+
 static void prepare(PGconn *pg)
 {
 	must(pg, PQexec(pg, "DROP TABLE IF EXISTS floor_pg"));
@@ -127,7 +165,7 @@ static void prepare(PGconn *pg)
 int main(int argc, char **argv)
 {
 	PGconn *pg = PQconnectdb(argc > 1 ? argv[1] : "");
-	struct buf values[2];
+	struct buf values[ARGS];
 	double per_s;
 
 	if (PQstatus(pg) != CONNECTION_OK) {
@@ -139,10 +177,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	times = mem_new(TIMES_MAX, sizeof *times);
-	buf_init(&values[0], 1 << 20);
-	buf_init(&values[1], 1 << 20);
+	for (int i = 0; i < ARGS; i++)
+		buf_init(&values[i], 1 << 20);
 	must(pg, PQexec(pg, "SET client_min_messages = warning"));
 	prepare(pg);
+	prepare_points(pg);
 	(void)measure(pg, "echo", 1, values, fill_one);
 	(void)printf("{\"round_trip_p50_ms\": %.3f, \"round_trip_p99_ms\": %.3f, ", quantile(.5),
 		quantile(.99));
@@ -150,12 +189,18 @@ int main(int argc, char **argv)
 	(void)printf("\"commit_p50_ms\": %.3f, \"commit_p99_ms\": %.3f, \"commits_per_s\": %.0f, ",
 		quantile(.5), quantile(.99), per_s);
 	per_s = measure(pg, "many", 2, values, fill_many) * ROWS;
-	(void)printf(
-		"\"unnest_rows_per_s\": %.0f, \"unnest_p50_ms\": %.3f}\n", per_s, quantile(.5));
+	(void)printf("\"unnest_rows_per_s\": %.0f, \"unnest_p50_ms\": %.3f, ", per_s, quantile(.5));
+	points = POINTS;
+	per_s = measure(pg, "points", ARGS, values, fill_points) * POINTS;
+	(void)printf("\"points_per_s\": %.0f, \"points_1000_ms\": %.3f, ", per_s, quantile(.5));
+	points = CLIENTS;
+	per_s = measure(pg, "points", ARGS, values, fill_points) * CLIENTS;
+	(void)printf("\"points_20_per_s\": %.0f}\n", per_s);
+	must(pg, PQexec(pg, "DROP TABLE floor_pg_point"));
 	must(pg, PQexec(pg, "DROP TABLE floor_pg"));
 	PQfinish(pg);
-	buf_done(&values[0]);
-	buf_done(&values[1]);
+	for (int i = 0; i < ARGS; i++)
+		buf_done(&values[i]);
 	mem_free(times);
 	return 0;
 }

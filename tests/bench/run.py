@@ -5,6 +5,7 @@ missed is said in its line, and fails nothing: machines differ."""
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,9 @@ import stack  # noqa: E402
 
 BUILD, BENCH = ROOT / "build/release", ROOT / "tests/bench"
 RATE, WORKERS, SECONDS, CONNECTIONS = 500, 1000, 5, 64
-QUEUED, ACTIVE = 100_000, 10_000  # of the goals; a line measured with fewer is not judged
+QUEUED, ACTIVE = 100_000, 10_000
+HANDS, CLIENTS = 100, 20  # workers of short steps; clients of the tracking API
+PEER = ROOT / "build/mlflow/bin/mlflow"  # MLflow's own server, where somebody has put it (README.md)
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
@@ -36,9 +39,14 @@ def line(name, value, unit, goal, ok, floor=None, **more):
 
 
 def load(server, *argv):
-    server.admin().post("/api/v1/projects", {"name": "bench"}, expect=201)
+    if server.token is None:
+        server.admin().post("/api/v1/projects", {"name": "bench"}, expect=201)
     argv = [argv[0], server.port, "bench", server.token, *argv[1:]]
     return json.loads(output(BUILD / "bench_load", *argv))
+
+
+def track(port, token, mode, clients, points=1):
+    return json.loads(output(BUILD / "bench_track", mode, port, token, clients, SECONDS, points))
 
 
 def drift():
@@ -52,15 +60,23 @@ def submit():
         floor = json.loads(output(BUILD / "bench_floor_pg", server.database))
         got = load(server, "submit", CONNECTIONS, SECONDS)
         rows = floor["unnest_rows_per_s"]
-        begin = time.monotonic()
+        # The floor is narrow rows of one table; a submission is rows of several.
+        written = int(server.sql("SELECT sum(n) FROM (SELECT count(*) n FROM run UNION ALL SELECT count(*) FROM step"
+                                 " UNION ALL SELECT count(*) FROM tracking_run UNION ALL SELECT count(*) FROM queue"
+                                 " UNION ALL SELECT count(*) FROM event WHERE project_id IS NOT NULL) x")[0])
+        return [line("submit.per_s", got["per_s"], "1/s", "2000 and 50 %", got["per_s"] >= max(2000, rows / 2), rows,
+                     rows_per_s=round(got["per_s"] * written / got["accepted"]), commits_per_s=floor["commits_per_s"])]
+
+
+def restart():
+    with harness.Postgres() as pg, harness.Server(pg, log_level="warn") as server:
+        load(server, "fill", QUEUED // 20, 20)
+        assert int(server.sql("SELECT count(*) FROM queue")[0]) == QUEUED
         server.kill()
+        begin = time.monotonic()
         server.start()
         ready = time.monotonic() - begin
-        runs = int(server.sql("SELECT count(*) FROM run")[0])
-        # The floor is what unnest alone writes of one narrow row; a run is rows of seven tables.
-        return [line("submit.per_s", got["per_s"], "1/s", "2000 and 50 %", got["per_s"] >= max(2000, rows / 2), rows,
-                     commits_per_s=floor["commits_per_s"]),
-                line("restart.ready_s", ready, "s", f"2, with {QUEUED}", ready < 2 if runs >= QUEUED else None, runs=runs, after="kill -9")]
+        return [line("restart.ready_s", ready, "s", 2, ready < 2, queued=QUEUED, after="kill -9")]
 
 
 def dispatch():
@@ -68,10 +84,95 @@ def dispatch():
         floor = json.loads(output(BUILD / "bench_floor_pg", server.database))
         got = load(server, "dispatch", WORKERS, RATE, SECONDS)
         assert got["assigned"] == got["accepted"] and got["refused"] == 0, got
-        more = {"rate": RATE, "workers": WORKERS, "commit_p50_ms": floor["commit_p50_ms"]}
+        more = {"rate": got["per_s"], "workers": WORKERS, "commit_p50_ms": floor["commit_p50_ms"]}
+    with harness.Postgres() as pg, harness.Server(pg, log_level="warn") as server:
+        rows = floor["unnest_rows_per_s"]
+        done = load(server, "finish", HANDS, 500, 10)
+        assert done["finished"] == 5000, done
+        per_s = done["finished"] / done["seconds"]
         return [line("dispatch.p50_ms", got["p50_ms"], "ms", 5, got["p50_ms"] < 5, **more),
                 line("dispatch.p99_ms", got["p99_ms"], "ms", 25, got["p99_ms"] < 25, **more),
-                line("server.rss_mb", server.rss_kib() / 1024, "MiB", f"100, with {ACTIVE}", None, workers=WORKERS, active=got["assigned"])]
+                line("dispatch.per_s", per_s, "1/s", "2000 and 50 %", per_s >= max(2000, rows / 2), rows, workers=HANDS)]
+
+
+def held():
+    """The server's memory while workers hold steps that run."""
+    with harness.Postgres() as pg, harness.Server(pg, log_level="warn", max_connections_per_ip=WORKERS + 500) as server:
+        server.admin().post("/api/v1/projects", {"name": "bench"}, expect=201)
+        argv = [BUILD / "bench_load", "hold", server.port, "bench", server.token, WORKERS, ACTIVE // 10, 10]
+        with subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as holder:
+            try:
+                said = [x.strip() for x in iter(holder.stderr.readline, "held\n") if x]
+                running = int(server.sql("SELECT count(*) FROM attempt WHERE state = 'running'")[0])
+                assert running == ACTIVE, (running, said)
+                used = server.rss_kib() / 1024
+            finally:
+                holder.stdin.close()
+        return [line("server.rss_mb", used, "MiB", 100, used < 100, workers=WORKERS, active=running)]
+
+
+def metrics():
+    with harness.Postgres() as pg, harness.Server(pg, log_level="warn") as server:
+        floor = json.loads(output(BUILD / "bench_floor_pg", server.database))["points_per_s"]
+        server.admin().post("/api/v1/projects", {"name": "bench"}, expect=201)
+        got = track(server.port, server.token, "batch", 8, 1000)
+        return [line("metrics.points_per_s", got["points_per_s"], "1/s", "50 %", got["points_per_s"] >= floor / 2, floor)]
+
+
+class Peer:
+    """MLflow's own server on a database of its own, or None where it is not installed."""
+
+    def __init__(self, pg):
+        self.pg, self.port, self.proc = pg, harness.free_port(), None
+
+    def __enter__(self):
+        if not PEER.exists():
+            return None
+        url = self.pg.database().replace("postgresql://", "postgresql+psycopg2://", 1)
+        self.proc = subprocess.Popen([PEER, "server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "2",
+                                      "--backend-store-uri", url, "--allowed-hosts", "*", "--default-artifact-root", "/nowhere",
+                                      "--uvicorn-opts", "--timeout-worker-healthcheck 60 --timeout-keep-alive 120"],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        harness.until(self.serves, 180, 0.5, "MLflow's server does not start")
+        return self
+
+    def serves(self):
+        try:
+            return harness.Client("127.0.0.1", self.port).get("/health").status == 200
+        except OSError:
+            return False
+
+    def __exit__(self, *exc):
+        if self.proc is not None:
+            os.killpg(self.proc.pid, signal.SIGKILL)
+            self.proc.wait(10)
+
+
+CALLS = (("mlflow.log_metric_per_s", "per_s", "1/s", ("metric", CLIENTS)),
+         ("mlflow.log_batch_10_ms", "mean_ms", "ms", ("batch", CLIENTS, 10)),
+         ("mlflow.log_batch_1000_ms", "mean_ms", "ms", ("batch", CLIENTS, 1000)),
+         ("mlflow.create_run_per_s", "per_s", "1/s", ("create", CLIENTS)),
+         ("mlflow.get_history_25k_ms", "mean_ms", "ms", ("history", 2)))
+
+
+def mlflow():
+    found = []
+    with harness.Postgres() as pg, harness.Server(pg, log_level="warn") as server:
+        floor = json.loads(output(BUILD / "bench_floor_pg", server.database))
+        # The same rows by libpq: 20 clients' points in a commit, a batch of 1,000 in one.
+        floors = {"mlflow.log_metric_per_s": floor["points_20_per_s"], "mlflow.log_batch_1000_ms": floor["points_1000_ms"]}
+        server.admin().post("/api/v1/projects", {"name": "bench"}, expect=201)
+        for name, value, unit, args in CALLS:
+            found.append(line(name, track(server.port, server.token, *args)[value], unit, "10 x MLflow's", None, floors.get(name)))
+    with harness.Postgres() as pg, Peer(pg) as peer:
+        for x, (_, value, unit, args) in zip(found, CALLS):
+            if peer is None:
+                break
+            x["peer"] = track(peer.port, "", *args)[value]
+            x["times"] = round(x["value"] / x["peer"] if unit == "1/s" else x["peer"] / x["value"], 1)
+            x["ok"] = x["times"] >= 10
+    return found
 
 
 def rss_kib(pid):
@@ -92,15 +193,19 @@ PARTS = {
     "sched": lambda: lines(BUILD / "bench_place"),
     "drift": drift,
     "submit": submit,
+    "restart": restart,
     "dispatch": dispatch,
+    "server": held,
+    "metrics": metrics,
+    "mlflow": mlflow,
     "log": lambda: lines("/usr/bin/python3", BENCH / "log.py", 64, 5),
-    "artifact": lambda: lines("/usr/bin/python3", BENCH / "artifact.py", 512),
+    "artifact": lambda: lines("/usr/bin/python3", BENCH / "artifact.py", 1024),
     "rss": rss,
 }
 
 
 # Lines that a part makes and that do not begin with its name.
-ALSO = {"submit": ("restart",), "dispatch": ("server.rss_mb",), "rss": ("server.rss_idle_mb", "worker")}
+ALSO = {"rss": ("server.rss_idle_mb", "worker"), "server": ("server.rss_mb",)}
 
 
 def wanted(part):
@@ -110,6 +215,7 @@ def wanted(part):
 
 def show(x):
     beside = f"   floor {x['floor']:.4g}" if x.get("floor") else ""
+    beside += f"   MLflow's {x['peer']:.4g}" if "peer" in x else ""
     goal = f"   goal {x['goal']}" if x.get("goal") is not None else ""
     print(f"{x['name']:<28} {x['value']:>12.4g} {x['unit']:<10}{beside}{goal}   { {True: '', False: 'MISSED', None: 'not judged'}[x.get('ok', True)] }", flush=True)
 
