@@ -232,11 +232,20 @@ worker_is_online() { cli worker list -o jsonl | grep -q '"online":true'; }
 
 # ---- start, stop ------------------------------------------------------------------------------------
 
+# Those that have come about, the newest last: where it broke off is in one of them.
+logs() {
+	local name found=()
+	for name in build.log image.log postgres/postgres.log server/log worker/log; do
+		[ ! -s "$STATE/$name" ] || found+=("$STATE/$name")
+	done
+	[ ${#found[@]} = 0 ] || printf ' (logs: %s)' "$(IFS=, && echo "${found[*]}" | sed 's/,/, /g')"
+}
+
 give_up() {
 	local rc=$?
 	trap - EXIT INT TERM
 	[ "$rc" = 0 ] || {
-		echo "demo: it broke off; stopping everything (logs: $STATE/server/log, $STATE/worker/log)" >&2
+		echo "demo: it broke off; stopping everything$(logs)" >&2
 		stop_all
 	}
 	exit "$rc"

@@ -34,7 +34,6 @@ struct app {
 	struct schedules *schedules; /* sched/schedules.h */
 	struct metrics *metrics; /* rest/metrics.h */
 	char instance[ID_MAX];
-	char public_url[256];
 	bool draining;
 	int64_t started_at;
 };

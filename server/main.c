@@ -194,7 +194,7 @@ static bool is_loopback(const char *host)
 static int open_listener(struct server *s, struct err *e)
 {
 	struct app *app = &s->app;
-	char *host;
+	char *host, url[300];
 	int port;
 
 	if (split_listen(app->conf.listen, s->arena, &host, &port, e) < 0)
@@ -215,13 +215,9 @@ static int open_listener(struct server *s, struct err *e)
 	}
 	if (http_server_listen(app->http, host, port, s->tls, &port, e) < 0)
 		return -1;
-	if (app->conf.public_url.n != 0)
-		(void)str_print(
-			app->public_url, sizeof app->public_url, "%s", app->conf.public_url.p);
-	else
-		(void)str_print(app->public_url, sizeof app->public_url, "%s://%s:%d",
-			s->tls != NULL ? "https" : "http", host, port);
-	log_info("serving", LOG_S("url", app->public_url), LOG_S("instance", app->instance));
+	(void)str_print(
+		url, sizeof url, "%s://%s:%d", s->tls != NULL ? "https" : "http", host, port);
+	log_info("serving", LOG_S("url", url), LOG_S("instance", app->instance));
 	return 0;
 }
 

@@ -9,8 +9,6 @@ const struct conf_row settings_rows[] = {
 		.doc = "PostgreSQL, as postgresql://user:password@host:port/database" },
 	{ "listen", CONF_TEXT, AT(listen), "127.0.0.1:8080",
 		.doc = "Address and port to serve on" },
-	{ "public-url", CONF_TEXT, AT(public_url),
-		.doc = "How workers and browsers reach this server; default: from listen" },
 	{ "hosts", CONF_LIST, AT(hosts), .doc = "Host names that are answered; none: every name" },
 	{ "tls-cert", CONF_TEXT, AT(tls_cert), .doc = "PEM file of the certificate chain" },
 	{ "tls-key", CONF_TEXT, AT(tls_key), .doc = "PEM file of the key" },

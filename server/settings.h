@@ -6,7 +6,6 @@
 struct settings {
 	struct str database_url, listen, tls_cert, tls_key, data_dir, ui_dir, log_level,
 		git_program;
-	struct str public_url;
 	struct list hosts, proxies; /* struct str */
 	bool insecure_http, behind_tls_proxy, allow_local_git;
 	int64_t worker_lost_after, shutdown_grace, blob_grace, blob_gc_interval, blob_max;

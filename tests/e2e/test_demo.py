@@ -56,6 +56,23 @@ class Demo:
         return done.stdout
 
 
+def test_a_demo_that_breaks_off_names_the_logs_that_are_there(tmp_path):
+    (tmp_path / "bin").mkdir()
+    make = tmp_path / "bin" / "make"
+    make.write_text("#!/bin/sh\necho no compiler\nexit 1\n")
+    make.chmod(0o755)
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-demo-", dir="/var/tmp"))
+    try:
+        folder.chmod(0o755)
+        env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "DEMO_DIR": str(folder), "DEMO_INSTALL": "no"}
+        done = subprocess.run(["bash", "examples/demo.sh", "start"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
+        assert done.returncode == 1 and "no compiler" in done.stderr
+        assert done.stderr.endswith(f"demo: the build failed\ndemo: it broke off; stopping everything (logs: {folder}/build.log)\n")
+    finally:
+        shutil.rmtree(folder)
+
+
 # A step that prints lines and logs a metric until it is cancelled, by plain HTTP as the example does.
 LIVE = """
 import json, os, time, urllib.request
