@@ -1,5 +1,6 @@
 /* queue why, run list, run show: what waits, and why. */
 #include "cli/api.h"
+#include "cli/ended.h"
 #include "cli/generic.h"
 #include "cli/nouns.h"
 #include "cli/view.h"
@@ -55,6 +56,8 @@ int cmd_run_show(struct cli *c, struct err *e)
 	int rc = view_object(c, c->cmd->view, r.body, r.root, e);
 	if (rc == 0)
 		rc = generic_parts(c, e);
+	if (rc == 0)
+		rc = ended_show(c, r.root, e);
 	if (rc == 0)
 		warn_of_run(c, r.root);
 	api_done(&r);

@@ -249,6 +249,24 @@ void shape_outputs(const struct jsn *v, struct buf *out)
 	}
 }
 
+void shape_usage(const struct jsn *v, struct buf *out)
+{
+	int64_t user = jsn_get_int(jsn_get(v, "user_us"), 0);
+	int64_t system = jsn_get_int(jsn_get(v, "system_us"), 0);
+
+	if (user + system > 0)
+		buf_addf(out, "%.2f s, and %.2f s in the kernel\n", (double)user / 1e6,
+			(double)system / 1e6);
+}
+
+void shape_lines(const struct jsn *v, struct buf *out)
+{
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		cell_add_text(jsn_get_str(jsn_at(v, i)), out);
+		buf_addc(out, '\n');
+	}
+}
+
 void shape_devices(const struct jsn *v, struct buf *out)
 {
 	char size[NUM_SIZE_MAX];

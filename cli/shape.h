@@ -19,6 +19,8 @@ shape_fn shape_model; /* what a pipeline registers, and its gate */
 shape_fn shape_datasets; /* of a run or model version: [{name, dataset, number}] */
 shape_fn shape_training_data;
 shape_fn shape_checks; /* of a gate: verdict and sentence of each */
+shape_fn shape_usage; /* of an attempt's evidence */
+shape_fn shape_lines; /* a list of texts, one a line */
 shape_fn shape_devices; /* of a worker */
 shape_fn shape_command; /* the words of a step */
 shape_fn shape_outputs; /* of a step: by name, kind, files and bytes */

@@ -100,6 +100,18 @@ VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/stat
 	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, LENGTH,
 	{ "LOG LINES", "/log_lines", NARROW }, { "REASON", "/reason" }, { "MESSAGE", "/message" });
 
+/* Of a failed step's last attempt, below its run. */
+VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER", "/worker" },
+	{ "EXIT", "/exit_code" }, { "SIGNAL", "/signal" },
+	{ "PEAK MEMORY", "/evidence/peak_memory", COLUMN_SIZE },
+	{ "PROCESSOR TIME", "/evidence", SHAPED(usage) },
+	{ "OUTPUT", "/evidence/stdout_bytes", COLUMN_SIZE },
+	{ "ERROR OUTPUT", "/evidence/stderr_bytes", COLUMN_SIZE },
+	{ "OUTPUT LOST", "/evidence/lost_bytes", COLUMN_SIZE },
+	{ "OUTPUT DROPPED", "/evidence/dropped_bytes", COLUMN_SIZE },
+	{ "IMAGE", "/evidence/image_id" }, { "RESUMED", "/evidence/resumed" },
+	{ "LOG ENDS WITH", "/evidence/log_tail", SHAPED(lines) });
+
 VIEW(artifact, "/path", { "PATH", "/path" }, { "FOLDER", "/is_dir" },
 	{ "BYTES", "/size", COLUMN_SIZE }, { "SHA256", "/digest" });
 

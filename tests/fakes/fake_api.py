@@ -104,7 +104,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.problem(404, "not_found", "Not found", f"there is no run {id}")
         return self.reply(200, RUNS[id])
 
-    def on_steps(self, id, *_):
+    def on_steps(self, id, what=""):
+        if what == "attempts":
+            first = {"id": "at_0", "number": 1, "state": "lost", "worker": "w0", "reason": "worker_lost", "evidence": None}
+            last = {"id": "at_1", "number": 2, "state": "failed", "worker": "w1", "reason": "exit_code", "exit_code": 3, "signal": None,
+                    "message": "the command ended with exit code 3",
+                    "evidence": {"peak_memory": 88080384, "user_us": 812000, "system_us": 90000, "stdout_bytes": 412, "log_tail": ["one", "boom\x1b[2J", "\ttwo"]}}
+            return self.reply(200, {"items": [first, last]})
         self.reply(200, {"id": id, "attempt_id": "at_1"})
 
     def on_attempts(self, id, *_):

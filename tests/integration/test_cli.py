@@ -395,6 +395,16 @@ def test_a_terminal_gets_a_table(fake):
     assert "\x1b[" not in on_a_terminal(fake, "run", "list", "--limit", "2")
 
 
+def test_a_failed_run_shows_what_its_end_rests_on(fake):
+    text = on_a_terminal(fake, "run", "show", "run_failed", "--no-color").replace("\r\n", "\n")
+    end = text[text.index("Step train failed\n"):]
+    assert [re.split(r" {2,}", line) for line in end.splitlines()] == [
+        ["Step train failed"], ["REASON", "exit_code"], ["MESSAGE", "the command ended with exit code 3"], ["WORKER", "w1"], ["EXIT", "3"],
+        ["PEAK MEMORY", "84 MiB"], ["PROCESSOR TIME", "0.81 s, and 0.09 s in the kernel"], ["OUTPUT", "412 B"],
+        ["LOG ENDS WITH", "one"], ["", "boom [2J"], ["", "two"]]
+    assert "Step train" not in on_a_terminal(fake, "run", "show", "run_ok")
+
+
 def test_conflict_is_5_and_no_permission_4(fake):
     assert fake.run("dataset", "create", "d", expect=5).stderr == \
         "error: Conflict with the current state: the name is taken (request req_fake)\n"
