@@ -136,7 +136,9 @@ const struct field sync_request_fields[] = {
 static const struct field staged_fields[] = {
 	{ "name", FIELD_STR, Q, AT(name), .max = 63, .doc = "Name inside the pipeline" },
 	{ "ref", FIELD_STR, E, AT(ref), .max = 255, .doc = "Which version, for people" },
-	{ "files", FIELD_LIST, Q, AT(files), ITEMS(file), .max = FILES_MAX, .doc = "Its files" },
+	{ "files", FIELD_LIST, 0, AT(files), ITEMS(file), .max = FILES_MAX, .doc = "Its files" },
+	{ "listing", FIELD_STR, E | FIELD_TEXT, AT(listing), .max = 64 << 20,
+		.doc = "Instead, when they are many: a line for each, with digest, size and path" },
 	{ 0 },
 };
 #undef THIS

@@ -8,7 +8,10 @@
 #define API_WORKER_H
 #include "api/dataset.h"
 #include "api/page.h"
+#include "lib/base/err.h"
 #include "lib/json/field.h"
+
+struct arena;
 
 enum { CHECKPOINTS_MAX = 1024 }; /* steps of which one worker keeps some */
 
@@ -88,7 +91,12 @@ struct staged {
 	struct str name; /* of the data set, model or step inside the pipeline */
 	struct str ref; /* "ridership/17", for people */
 	struct list files; /* struct file */
+	struct str listing; /* instead, of many files: lines of "DIGEST SIZE PATH" */
 };
+size_t staged_count(const struct staged *s);
+/* Its files, in the arena where they are made of the listing. */
+int staged_files(
+	const struct staged *s, struct arena *a, struct list *ret, struct err *e) MUST_CHECK;
 struct assigned_output {
 	struct str name, path;
 	int kind; /* enum output_kind */

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of assignments of the largest size, cut into files. */
+enum { FILES_ARENA = 64 << 20 };
+
 static int make_folder(const char *dir, const char *name, struct err *e)
 {
 	char path[PATH_MAX];
@@ -106,7 +109,10 @@ static int place(struct stage *s, const char *folder, const struct file *f, bool
 		return own && chmod(path, 0644) < 0 ? err_errno(e, "open file", path) : 0;
 	if (e->code != ERR_NOT_FOUND)
 		return -1;
-	s->missing = mem_resize(s->missing, s->n_missing + 1, sizeof *s->missing);
+	if (s->n_missing == s->missing_room) {
+		s->missing_room = 2 * s->missing_room + 64;
+		s->missing = mem_resize(s->missing, s->missing_room, sizeof *s->missing);
+	}
 	s->missing[s->n_missing++] = f;
 	return 0;
 }
@@ -114,14 +120,17 @@ static int place(struct stage *s, const char *folder, const struct file *f, bool
 static int place_all(struct stage *s, const char *kind, const struct list *all, struct err *e)
 {
 	char folder[PATH_MAX];
+	struct list files;
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct staged *item = list_at(all, struct staged, i);
 		if (!path_is_plain(item->name) || memchr(item->name.p, '/', item->name.n) != NULL ||
 			!str_print(folder, sizeof folder, "in/%s/%s", kind, item->name.p))
 			return err_set(e, ERR_INVALID, "%s have a name that cannot be used", kind);
-		for (size_t k = 0; k < item->files.n && !atomic_load(&s->stop); k++)
-			if (place(s, folder, list_at(&item->files, struct file, k), false, e) < 0)
+		if (staged_files(item, s->files, &files, e) < 0)
+			return -1;
+		for (size_t k = 0; k < files.n && !atomic_load(&s->stop); k++)
+			if (place(s, folder, list_at(&files, struct file, k), false, e) < 0)
 				return -1;
 	}
 	return 0;
@@ -151,9 +160,17 @@ void stage_run(struct stage *s)
 {
 	s->n_missing = 0;
 	s->err.code = ERR_OK;
+	arena_drop(s->files); /* of the round before */
+	s->files = arena_new(FILES_ARENA);
 	if (place_all(s, "datasets", &s->task->datasets, &s->err) == 0 &&
 		place_all(s, "models", &s->task->models, &s->err) == 0 &&
 		place_all(s, "inputs", &s->task->inputs, &s->err) == 0 &&
 		place_checkpoint(s, &s->err) == 0)
 		s->err.code = ERR_OK;
+}
+
+void stage_done(struct stage *s)
+{
+	mem_free(s->missing);
+	arena_drop(s->files);
 }

@@ -3,6 +3,7 @@
 #ifndef WORKER_STAGE_H
 #define WORKER_STAGE_H
 #include "api/worker.h"
+#include "lib/base/arena.h"
 #include "worker/cache.h"
 
 #include <stdatomic.h>
@@ -16,8 +17,9 @@ struct stage {
 	bool from_server; /* the checkpoint is not here: it is staged */
 	bool resumed; /* there is a checkpoint to go on from */
 	atomic_bool stop;
+	struct arena *files; /* of lists that came as text; NULL: none did */
 	const struct file **missing; /* what the cache lacks; mem_free */
-	size_t n_missing;
+	size_t n_missing, missing_room;
 	struct err err; /* ERR_OK, also when something is missing */
 };
 
@@ -25,5 +27,6 @@ struct stage {
 void stage_prepare(struct stage *s);
 /* Places what is not placed yet. */
 void stage_run(struct stage *s);
+void stage_done(struct stage *s);
 
 #endif

@@ -108,7 +108,7 @@ static void workspace_end(struct workspace *w, enum reason reason, const char *m
 	(void)str_print(text, sizeof text, "%s", message);
 	loop_timer_cancel(&w->again);
 	cache_release(w->in.cache);
-	mem_free(w->stage.missing);
+	stage_done(&w->stage);
 	arena_drop(w->a);
 	mem_free(w);
 	done(arg, reason, text);

@@ -160,7 +160,7 @@ WITH ended AS (
 )
 SELECT id, run_id FROM ended;
 
--- All that a worker needs to run an attempt, but what follows from the step's spec.
+-- All that a worker needs to run an attempt, but what follows from the step's spec. Files are listed as text: they may be many.
 -- name: sync_assignment :one
 -- params: attempt_id text
 SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.epoch,
@@ -168,18 +168,18 @@ SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline
 	s.user_failures, s.checkpoint_attempt,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
 		FROM checkpoint_file f WHERE f.step_id = s.id), '[]') AS checkpoint,
-	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'files',
-			(SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
-			FROM dataset_file f WHERE f.version_id = v.id)) ORDER BY d.name)
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'listing',
+			coalesce((SELECT string_agg(encode(f.digest, 'hex') || ' ' || f.size || ' ' || f.path, E'\n' ORDER BY f.path)
+			FROM dataset_file f WHERE f.version_id = v.id), '')) ORDER BY d.name)
 		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset t ON t.id = v.dataset_id
 		WHERE d.run_id = r.id), '[]') AS datasets,
-	coalesce((SELECT jsonb_agg(jsonb_build_object('name', m.key, 'ref', o.name || '/' || v.number, 'files',
-			coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
-			FROM model_file f WHERE f.version_id = v.id), '[]')) ORDER BY m.key)
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', m.key, 'ref', o.name || '/' || v.number, 'listing',
+			coalesce((SELECT string_agg(encode(f.digest, 'hex') || ' ' || f.size || ' ' || f.path, E'\n' ORDER BY f.path)
+			FROM model_file f WHERE f.version_id = v.id), '')) ORDER BY m.key)
 		FROM jsonb_each_text(r.models) m JOIN model_version v ON v.id = m.value JOIN model o ON o.id = v.model_id), '[]') AS models,
-	coalesce((SELECT jsonb_agg(jsonb_build_object('name', n.name, 'ref', n.id, 'files',
-			coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
-			FROM step_output f WHERE f.step_id = n.id), '[]')) ORDER BY n.position)
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', n.name, 'ref', n.id, 'listing',
+			coalesce((SELECT string_agg(encode(f.digest, 'hex') || ' ' || f.size || ' ' || f.path, E'\n' ORDER BY f.path)
+			FROM step_output f WHERE f.step_id = n.id), '')) ORDER BY n.position)
 		FROM step n WHERE n.run_id = r.id AND n.name = ANY (s.needs)), '[]') AS inputs
 FROM attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id JOIN project j ON j.id = a.project_id
 WHERE a.id = $1;

@@ -3,11 +3,12 @@
 #include "api/pipeline.h"
 #include "api/run.h"
 #include "lib/base/buf.h"
+#include "lib/crypto/hash.h"
 #include "server/app.h"
 #include "server/sched/spec.h"
 #include "server/store/credential.h"
 
-enum { OWN_VALUES = 64, FILE_VALUES = 4, STAGED_VALUES = 4, OUTPUT_VALUES = 4 };
+enum { OWN_VALUES = 64, FILE_VALUES = 4, STAGED_VALUES = 5, OUTPUT_VALUES = 4, REST_VALUES = 4000 };
 /* A spec that is no longer, without files beside it, is not worth counting bytes for: \u0000 is the
  * longest that JSON makes of one. */
 enum { SMALL_SPEC = 65536, OWN_BYTES = 65536, ESCAPED = 6 };
@@ -45,6 +46,51 @@ static void fill_runtimes(
 	out->runtimes = (struct list){ list, n };
 }
 
+/* Files as objects, as long as any reader takes so many; else they stay a text, behind a file that
+ * no worker can place: one that does not know the text must not begin without them. */
+static int fill_files(struct list *all, bool few, struct arena *a, struct err *e)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct staged *s = list_at(all, struct staged, i);
+		if (few) {
+			if (staged_files(s, a, &s->files, e) < 0)
+				return -1;
+			s->listing = STR("");
+		} else if (s->listing.n != 0) {
+			struct file *none = arena_new_of(a, struct file);
+			*none = (struct file){ .path = STR("/"),
+				.digest = str_slice(s->listing, 0, HASH_HEX) };
+			s->files = (struct list){ none, 1 };
+		}
+	}
+	return 0;
+}
+
+static size_t count_files(const struct list *all, bool *few)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		size_t k = staged_count(list_at(all, struct staged, i));
+		*few &= k <= FILES_MAX;
+		n += k;
+	}
+	return n;
+}
+
+/* Leaves room for the command, its variables and the rest. */
+static int fill_staged(struct assignment *out, struct arena *a, struct err *e)
+{
+	bool few = true;
+	size_t n = count_files(&out->datasets, &few) + count_files(&out->models, &few) +
+		   count_files(&out->inputs, &few) + out->checkpoint.n;
+
+	few &= FILE_VALUES * n <= ASSIGNMENT_VALUES_MAX - REST_VALUES;
+	if (fill_files(&out->datasets, few, a, e) < 0 || fill_files(&out->models, few, a, e) < 0)
+		return -1;
+	return fill_files(&out->inputs, few, a, e);
+}
+
 static int decode(struct app *app, const struct db_rows *r, size_t row, struct arena *a,
 	struct assignment *out, struct err *e)
 {
@@ -68,7 +114,7 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
 	fill_runtimes(&spec, db_str(r, row, db_col(r, "runtime")), a, out);
 	fill_outputs(&spec, a, out);
-	return 0;
+	return fill_staged(out, a, e);
 }
 
 static size_t staged_values(const struct list *all)

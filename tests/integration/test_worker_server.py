@@ -71,6 +71,30 @@ def counted(text):
     return lines[-1] == "" and lines[:-1] == [f"line {i + 1}" for i in range(len(lines) - 2)] + [f"end {len(lines) - 2}"]
 
 
+def test_a_step_reads_more_files_than_a_message_has_values(api, worker):
+    """20,000 of them, of few different contents, beside a data set of one."""
+    bodies = [b"%d\n" % i for i in range(50)]
+    digests = [hashlib.sha256(body).hexdigest() for body in bodies]
+    for digest, body in zip(digests, bodies):
+        api.put(f"/api/v1/projects/demo/blobs/{digest}", body, expect=201)
+    files = [{"path": f"part {i % 7}/{i:05}.txt", "digest": digests[i % 50], "size": len(bodies[i % 50])} for i in range(20000)]
+    api.post("/api/v1/projects/demo/datasets", {"name": "many"}, expect=201)
+    base = "/api/v1/projects/demo/datasets/many/versions"
+    api.post(base, {"files": files[:10000]}, expect=201)
+    api.post(base, {"files": files[10000:], "latest": True}, expect=201)
+    few = {"path": "a file", "digest": digests[7], "size": len(bodies[7])}
+    api.post("/api/v1/projects/demo/datasets", {"name": "few"}, expect=201)
+    api.post("/api/v1/projects/demo/datasets/few/versions", {"files": [few]}, expect=201)
+    script = ("cd $TIDEMILL_DATASET_ALL; find . -type f | wc -l; find . -type f -print0 | sort -z | xargs -0 cat | sha256sum;"
+              " cat \"$TIDEMILL_DATASET_FEW/a file\"")
+    steps = {"a": {**sh(script), "placement": {"pool": worker.name}}}
+    run = stack.submit(api, "demo", stack.pipeline("p", steps, datasets={"all": {"name": "many"}, "few": {"name": "few"}}))
+    done = stack.wait_for_run(api, run["id"], 240)
+    assert done["state"] == "succeeded", (done, worker.log()[-2000:])
+    content = b"".join(bodies[int(f["path"][-9:-4]) % 50] for f in sorted(files, key=lambda f: f["path"].encode()))
+    assert log(api, run, "a").decode().split() == ["20000", hashlib.sha256(content).hexdigest(), "-", "7"]
+
+
 def test_two_steps(api, worker):
     run = submit(api, worker, {"a": sh("echo made; mkdir $TIDEMILL_OUTPUT/d; echo 42 > $TIDEMILL_OUTPUT/d/x", outputs={"o": {"path": "d"}}),
                        "b": sh("cat $TIDEMILL_INPUT_A/d/x", needs=["a"])})

@@ -1,4 +1,6 @@
 #include "api/route.h"
+#include "api/worker.h"
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "tests/unit/unit.h"
 
@@ -78,4 +80,34 @@ void test_api__schemas_print(void **state)
 		assert_false(buf_failed(&b));
 		buf_done(&b);
 	}
+}
+
+void test_api__files_of_a_listing(void **state)
+{
+#define D "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	static const char *const bad[] = { D " 3", D " 3 ", D "  a", D " x a", D " -1 a",
+		"0" D " 3 a", D "3 a", D " 3 a\n", "\n" D " 3 a", D " 99999999999999999999 a",
+		"a 3 b" };
+	struct arena *a = arena_new(1 << 20);
+	struct list files;
+	struct err e;
+
+	(void)state;
+	struct staged s = { .listing = STR(D " 3 a b/c.csv\n" D " 0 d") };
+	assert_int_equal(staged_count(&s), 2);
+	assert_int_equal(staged_files(&s, a, &files, &e), 0);
+	assert_int_equal(files.n, 2);
+	assert_string_equal(list_at(&files, struct file, 0)->path.p, "a b/c.csv");
+	assert_string_equal(list_at(&files, struct file, 0)->digest.p, D);
+	assert_int_equal(list_at(&files, struct file, 0)->size, 3);
+	assert_string_equal(list_at(&files, struct file, 1)->path.p, "d");
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		s.listing = str_c(bad[i]);
+		assert_int_equal(staged_files(&s, a, &files, &e), -1);
+	}
+	s = (struct staged){ .files = { files.items, 2 } };
+	assert_int_equal(staged_count(&s), 2);
+	assert_int_equal(staged_files(&s, a, &files, &e), 0);
+	assert_int_equal(files.n, 2);
+	arena_drop(a);
 }
