@@ -462,6 +462,52 @@ int sim_check_replay(struct sim *m, struct err *e)
 	return rc;
 }
 
+/* ---- why, and when ---------------------------------------------------------------- */
+
+static int ask(struct sim *m, size_t waiting, struct err *e)
+{
+	uint32_t at = m->r.waiting[waiting], n = 0;
+	struct arena *scratch = arena_new(place_start_room(&m->r));
+	struct place_change change;
+	char text[PLACE_TEXT_MAX];
+	bool kept;
+	int rc = 0;
+
+	const struct place_blocker *b = place_blockers(&m->r, waiting, &n);
+	for (uint32_t i = 0; i < n; i++)
+		(void)place_explain(text, &b[i], true);
+	if (place_change(&m->r, waiting, &change))
+		(void)place_change_text(text, &change);
+	int64_t start = place_start(&m->r, waiting, m->now, scratch);
+	int64_t until = kept_until(m, at, &kept);
+	if (n == 0)
+		rc = WRONG(e, "%.*s waits for nothing", STR_ARG(step_at(m, at)->want.id));
+	else if (m->head == m->step_of[at] && until != INT64_MAX && (start == 0 || start > until))
+		rc = WRONG(e, "%.*s is to start by %lld s, and told %lld s",
+			STR_ARG(step_at(m, at)->want.id), (long long)(until / SIM_SECOND),
+			(long long)(start / SIM_SECOND));
+	else if (arena_used(scratch) > place_start_room(&m->r))
+		rc = WRONG(e, "place_start_room is too little");
+	arena_drop(scratch);
+	return rc;
+}
+
+int sim_check_why(struct sim *m, const struct arena *a, struct err *e)
+{
+	size_t n = m->r.waiting_n, first = 0;
+
+	if (m->t->why_every != 0 && m->report.passes % m->t->why_every == 0 && n != 0) {
+		while (first + 1 < n && m->step_of[m->r.waiting[first]] != m->head)
+			first++;
+		if (ask(m, first, e) < 0 || ask(m, sim_draw(m->t, (uint32_t)n), e) < 0)
+			return -1;
+	}
+	if (arena_used(a) > place_room(&m->s))
+		return WRONG(e, "place_room is too little: %zu and not %zu bytes",
+			place_room(&m->s), arena_used(a));
+	return 0;
+}
+
 int sim_check_end(struct sim *m, struct err *e)
 {
 	if (m->r.placed_n != 0)

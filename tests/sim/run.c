@@ -185,6 +185,8 @@ static int pass_once(struct sim *m, struct err *e)
 		rc = sim_check_placed(m, e);
 	if (rc == 0)
 		rc = sim_check_waiting(m, e);
+	if (rc == 0)
+		rc = sim_check_why(m, a, e);
 	remember_kept(m);
 	m->report.placed += m->r.placed_n;
 	m->report.passes++;

@@ -53,7 +53,7 @@ struct sim_trace {
 	struct sim_change *changes; /* in order of time */
 	uint32_t projects_n, workers_n, steps_n, changes_n;
 	int64_t began;
-	uint32_t replay_every; /* passes; 0: never */
+	uint32_t replay_every, why_every; /* passes; 0: never */
 	double least_used; /* of all GPU time up to the least makespan; 0: not asked */
 	bool steady; /* one priority, no quota, no change of workers */
 	bool in_line; /* and one project: first come, first served */
@@ -103,6 +103,9 @@ int sim_run(struct sim_trace *t, struct sim_report *ret, struct err *e) MUST_CHE
 int sim_check_placed(struct sim *m, struct err *e) MUST_CHECK;
 int sim_check_waiting(struct sim *m, struct err *e) MUST_CHECK;
 int sim_check_replay(struct sim *m, struct err *e) MUST_CHECK;
+/* The answers about the first that waits and about another, and the memory of all; `a`: the pass's.
+ */
+int sim_check_why(struct sim *m, const struct arena *a, struct err *e) MUST_CHECK;
 /* When nothing happens any more: who still waits could never run. */
 int sim_check_end(struct sim *m, struct err *e) MUST_CHECK;
 

@@ -27,6 +27,7 @@ static struct sim_trace *trace_new(const char *name, uint64_t seed)
 		.seed = seed,
 		.random = seed,
 		.replay_every = 20,
+		.why_every = 4,
 		.arena = arena_new(UINT32_MAX) };
 	t->projects = arena_array_of(t->arena, struct place_project, 64);
 	t->workers = arena_array_of(t->arena, struct sim_worker, WORKERS_MAX);
