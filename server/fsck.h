@@ -4,8 +4,8 @@
 #include "lib/base/err.h"
 #include "server/settings.h"
 
-/* Prints each fault, and how much was looked at. `deep` reads all bytes of the store and compares
- * their digests. ERR_CORRUPT when something does not hold. */
+/* Prints each fault, and how much was looked at. `deep` reads all logs and all bytes of the
+ * store and compares their digests. ERR_CORRUPT when something does not hold. */
 int command_fsck(const struct settings *conf, bool deep, struct err *e) MUST_CHECK;
 
 #endif

@@ -129,3 +129,9 @@ SELECT digest, size FROM blob WHERE digest > $1 ORDER BY digest LIMIT $2;
 -- name: fsck_blob :one
 -- params: digest bytea
 SELECT size FROM blob WHERE digest = $1;
+
+-- Logs that are final, in order: what their chunks must come to.
+-- name: fsck_final_logs :many
+-- params: after text, count bigint
+SELECT l.attempt_id, l.made, l.length, l.digest FROM log l
+WHERE l.attempt_id > $1 AND l.final AND l.removed_at IS NULL AND l.digest IS NOT NULL ORDER BY l.attempt_id LIMIT $2;

@@ -31,6 +31,11 @@ void fsck_store_blobs(struct db_unit *u, struct str after, int64_t count)
 	db_stmt(u, SQL_FSCK_BLOBS, DB_BYTES(after), DB_INT(count));
 }
 
+void fsck_store_logs(struct db_unit *u, struct str after, int64_t count)
+{
+	db_stmt(u, SQL_FSCK_FINAL_LOGS, DB_TEXT(after), DB_INT(count));
+}
+
 void fsck_store_blob(struct db_unit *u, struct str digest)
 {
 	db_stmt(u, SQL_FSCK_BLOB, DB_BYTES(digest));
