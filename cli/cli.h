@@ -9,7 +9,9 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 
+#include <signal.h>
 #include <stdint.h>
+#include <termios.h>
 
 /* Exit codes; `tidemill help exit-codes` prints them. */
 enum cli_exit {
@@ -57,6 +59,9 @@ struct cli {
 	int status; /* of the last reply; 0: none */
 	bool waits; /* what the server is asked again for has been said */
 	const char *volatile note; /* printed when the user interrupts */
+	/* While a secret is typed: how the terminal was, for when the user interrupts. */
+	volatile sig_atomic_t hidden;
+	struct termios shown;
 };
 
 /* The whole program but for exit(): reads the arguments, runs the command, prints its error. */

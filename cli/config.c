@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 enum { CONFIG_MAX = 65536, TOKEN_MAX = 4096 };
@@ -160,21 +159,23 @@ static int read_line(struct buf *out, struct err *e)
 
 int config_read_token(struct cli *c, const char *prompt, struct str *ret, struct err *e)
 {
-	struct termios was, quiet;
-	bool is_terminal = tcgetattr(STDIN_FILENO, &was) == 0;
+	bool is_terminal = tcgetattr(STDIN_FILENO, &c->shown) == 0;
+	struct termios quiet;
 	struct str rest, line = STR_NONE;
 	struct buf text;
 
 	if (is_terminal) {
 		(void)fprintf(stderr, "%s: ", prompt);
-		quiet = was;
+		quiet = c->shown;
 		quiet.c_lflag &= ~(tcflag_t)ECHO;
+		c->hidden = 1;
 		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
 	}
 	buf_init(&text, TOKEN_MAX);
 	int rc = read_line(&text, e);
 	if (is_terminal) {
-		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &was);
+		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &c->shown);
+		c->hidden = 0;
 		(void)fputc('\n', stderr);
 	}
 	rest = text.n != 0 ? buf_str(&text) : STR("");

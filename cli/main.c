@@ -8,12 +8,15 @@
 
 static struct cli cli;
 
-/* What goes on without us is said, by what a signal handler may call. */
+/* What goes on without us is said, and the terminal shows again what is typed, by what a signal
+ * handler may call. */
 static void on_interrupt(int signo)
 {
 	const char *note = cli.note;
 
 	(void)signo;
+	if (cli.hidden)
+		(void)tcsetattr(STDIN_FILENO, TCSANOW, &cli.shown);
 	if (note != NULL) {
 		ssize_t ignored = write(STDERR_FILENO, note, strlen(note));
 		(void)ignored;

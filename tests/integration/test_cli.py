@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -306,6 +307,24 @@ def test_a_person_is_told_what_is_waited_for(tmp_path):
             asking.wait()
             os.close(slave)
             os.close(master)
+
+
+def test_who_breaks_off_while_a_token_is_asked_for_sees_again_what_he_types(tmp_path):
+    master, slave = pty.openpty()
+    asking = subprocess.Popen([str(TIDEMILL), "auth", "login", "--server", "http://127.0.0.1:9"], env=Cli(tmp_path).env,
+                              stdin=slave, stdout=subprocess.DEVNULL, stderr=slave)
+
+    def shown():
+        return bool(termios.tcgetattr(slave)[3] & termios.ECHO)
+    try:
+        until(lambda: not shown(), 20)
+        asking.send_signal(signal.SIGINT)
+        assert asking.wait(20) == 130 and shown()
+    finally:
+        asking.kill()
+        asking.wait()
+        os.close(slave)
+        os.close(master)
 
 
 def test_inputs_get_the_type_that_the_pipeline_wants(fake):
