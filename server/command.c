@@ -12,6 +12,7 @@
 #include "server/assets.h"
 #include "server/sched/pool.h"
 #include "server/sched/replay.h"
+#include "server/secret_key.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 #include "server/store/sched_store.h"
@@ -79,7 +80,7 @@ static int local_open(struct local *l, const struct settings *conf, struct err *
 	*l = (struct local){ .app = { .conf = *conf, .clock = &clock_real } };
 	if (command_migrate(conf, e) < 0)
 		return -1;
-	l->app.pepper = pepper_open(conf->data_dir.p, e);
+	l->app.pepper = secret_key_open(conf->data_dir.p, e);
 	if (l->app.pepper == NULL)
 		return -1;
 	l->app.loop = loop_new();

@@ -39,6 +39,7 @@
 #include "server/sched/schedules.h"
 #include "server/sched/why.h"
 #include "server/sched/windows.h"
+#include "server/secret_key.h"
 #include "server/store/credential.h"
 #include "server/store/metric_group.h"
 
@@ -259,7 +260,7 @@ static int server_open(struct server *s, struct err *e)
 
 	if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 || command_migrate(&app->conf, e) < 0)
 		return -1;
-	app->pepper = pepper_open(app->conf.data_dir.p, e);
+	app->pepper = secret_key_open(app->conf.data_dir.p, e);
 	if (app->pepper == NULL)
 		return -1;
 	(void)id_new(app->instance, "srv", app->clock);

@@ -111,7 +111,8 @@ void db_add_text(
 	struct db_unit *u, const char *name, struct str text, const struct db_arg *args, size_t n);
 
 /* Sends the unit; a unit without statements succeeds, one whose arena is past its limit fails with
- * ERR_TOO_LARGE and is not sent. After this call it belongs to the pool. */
+ * ERR_TOO_LARGE and is not sent. After this call it belongs to the pool. cb may be NULL, for writes
+ * that nobody waits for; their failure is logged at debug. */
 void db_send(struct db_unit *u, enum db_lane lane, db_cb *cb, void *arg);
 /* Before the callback has run: fails a unit that has not been sent with ERR_CANCELLED; one that has
  * been sent completes as it would have. */

@@ -325,7 +325,7 @@ static void look_up_session(struct check *c)
 	db_send(u, DB_READ, check_on_session, c);
 	u = db_unit(c->auth->app->db, NULL);
 	auth_store_session_seen(u, c->session_mac);
-	db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+	db_send(u, DB_RELAXED, NULL, NULL);
 }
 
 static struct check *check_new(struct auth *a, struct arena *arena, auth_cb *cb, void *arg)

@@ -9,7 +9,6 @@
 #include "lib/loop/timer.h"
 #include "server/app.h"
 #include "server/sched/hub.h"
-#include "server/store/auth_store.h"
 #include "server/store/worker_store.h"
 
 enum {
@@ -229,7 +228,7 @@ static void fleet_on_flush(void *arg)
 	if (n != 0) {
 		struct db_unit *u = db_unit(f->app->db, NULL);
 		worker_store_seen(u, ids, times, n);
-		db_send(u, DB_RELAXED, auth_store_ignore, NULL);
+		db_send(u, DB_RELAXED, NULL, NULL);
 	}
 	arena_drop(a);
 }

@@ -86,7 +86,7 @@ static void drop_stage(struct ingest *g)
 		return;
 	u = db_unit(g->app->db, NULL);
 	stage_store_drop(u, g->stage_id);
-	db_send(u, DB_RELAXED, monitor_store_ignore, NULL);
+	db_send(u, DB_RELAXED, NULL, NULL);
 }
 
 static void ingest_on_end(void *arg)

@@ -6,7 +6,6 @@
 #include "lib/loop/loop.h"
 #include "lib/loop/timer.h"
 #include "server/app.h"
-#include "server/store/auth_store.h"
 #include "server/store/sched_store.h"
 
 /* We trust the lease for a second less than the database does, from before the question was sent.
@@ -67,7 +66,7 @@ void lease_free(struct lease *l)
 	if (l->held) {
 		struct db_unit *u = db_unit(l->app->db, NULL);
 		sched_store_release(u, l->role, l->app->instance, l->epoch);
-		db_send(u, DB_WRITE, auth_store_ignore, NULL);
+		db_send(u, DB_WRITE, NULL, NULL);
 	}
 	l->closing = true;
 	if (!l->asking)

@@ -125,7 +125,7 @@ static void pass_tell(struct pass *p)
 				   .type = "project.retention_applied",
 				   .subject = str_c(p->project_id),
 				   .data = str_c(data) });
-	db_send(u, DB_WRITE, auth_store_ignore, NULL);
+	db_send(u, DB_WRITE, NULL, NULL);
 }
 
 static void pass_collect(struct pass *p)

@@ -88,7 +88,7 @@ static void windows_on_timer(void *arg)
 	if (w->sweeps++ % STAGE_SWEEPS == 0) { /* what requests have left that a kill cut short */
 		struct db_unit *old = db_unit(w->app->db, NULL);
 		stage_store_sweep(old);
-		db_send(old, DB_BULK, monitor_store_ignore, NULL);
+		db_send(old, DB_BULK, NULL, NULL);
 	}
 	struct db_unit *u = db_unit(w->app->db, NULL);
 	window_store_sweep(u, SWEEP_MAX);

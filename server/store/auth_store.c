@@ -28,11 +28,6 @@ void auth_store_session_seen(struct db_unit *u, struct str mac)
 	db_stmt(u, SQL_AUTH_SESSION_SEEN, DB_BYTES(mac));
 }
 
-void auth_store_ignore(void *arg, const struct db_rows *rows, const struct err *e)
-{
-	(void)arg, (void)rows, (void)e;
-}
-
 void auth_store_access_project(struct db_unit *u, struct str principal_id, struct str name)
 {
 	db_stmt(u, SQL_ACCESS_PROJECT, DB_TEXT(principal_id), DB_TEXT(name));

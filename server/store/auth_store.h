@@ -10,8 +10,6 @@ void auth_store_session(struct db_unit *u, struct str mac);
 void auth_store_used(
 	struct db_unit *u, const struct str *token_ids, const struct str *ips, size_t n);
 void auth_store_session_seen(struct db_unit *u, struct str mac);
-/* For writes that nobody waits for; their failure is logged at debug by the pool. */
-void auth_store_ignore(void *arg, const struct db_rows *rows, const struct err *e);
 
 /* One row: id, name, role of the project that the path names, or that owns an object. */
 void auth_store_access_project(struct db_unit *u, struct str principal_id, struct str name);

@@ -1,53 +1,29 @@
 #include "server/store/credential.h"
 
-#include "lib/base/fs.h"
-#include "lib/base/id.h"
 #include "lib/base/mem.h"
 
-enum { PEPPER = 32 };
-
 struct pepper {
-	unsigned char bytes[PEPPER];
+	unsigned char bytes[PEPPER_SIZE];
 };
 
 static struct str view(const struct pepper *p)
 {
-	return (struct str){ (const char *)p->bytes, PEPPER };
+	return (struct str){ (const char *)p->bytes, PEPPER_SIZE };
 }
 
-struct pepper *pepper_open(const char *data_dir, struct err *e)
+struct pepper *pepper_new(const unsigned char bytes[PEPPER_SIZE])
 {
 	struct pepper *p = mem_new_of(struct pepper);
-	char path[512];
-	struct buf b;
-	int rc = 0;
 
-	buf_init(&b, PEPPER);
-	(void)str_print(path, sizeof path, "%s/secret.key", data_dir);
-	if (fs_read(path, &b, e) < 0 && e->code == ERR_NOT_FOUND) {
-		id_random(p->bytes, PEPPER);
-		rc = fs_mkdirs(data_dir, 0700, e);
-		if (rc == 0)
-			rc = fs_write_atomic(path, view(p), 0600, e);
-	} else if (b.n == PEPPER) {
-		memcpy(p->bytes, b.p, PEPPER);
-	} else {
-		rc = err_set(e, ERR_CORRUPT, "%.200s must hold %d bytes", path, PEPPER);
-	}
-	if (b.p != NULL)
-		mem_wipe(b.p, b.n);
-	buf_done(&b);
-	if (rc == 0)
-		return p;
-	pepper_free(p);
-	return NULL;
+	memcpy(p->bytes, bytes, PEPPER_SIZE);
+	return p;
 }
 
 void pepper_free(struct pepper *p)
 {
 	if (p == NULL)
 		return;
-	mem_wipe(p->bytes, PEPPER);
+	mem_wipe(p->bytes, PEPPER_SIZE);
 	mem_free(p);
 }
 

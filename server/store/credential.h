@@ -1,6 +1,6 @@
 /*
- * Credentials as they are stored: only HMACs under the pepper, which lives in a file below data-dir
- * (0600), never in the database. Also keyed values derived from it, for sessions and job tokens.
+ * Credentials as they are stored: only HMACs under the pepper, which is never in the database
+ * (server/secret_key.h). Also keyed values derived from it, for sessions and job tokens.
  */
 #ifndef SERVER_STORE_CREDENTIAL_H
 #define SERVER_STORE_CREDENTIAL_H
@@ -11,8 +11,8 @@
 
 struct pepper;
 
-/* Reads the pepper, or makes it on first use. */
-struct pepper *pepper_open(const char *data_dir, struct err *e) MUST_CHECK;
+enum { PEPPER_SIZE = 32 };
+struct pepper *pepper_new(const unsigned char bytes[PEPPER_SIZE]) __attribute__((returns_nonnull));
 void pepper_free(struct pepper *p); /* wipes it; NULL is fine */
 
 /* A new credential: its text for the user, its row for the store. */

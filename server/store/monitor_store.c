@@ -122,11 +122,6 @@ void stage_store_sweep(struct db_unit *u)
 	db_stmt0(u, SQL_OBSERVATION_STAGE_SWEEP);
 }
 
-void monitor_store_ignore(void *arg, const struct db_rows *rows, const struct err *e)
-{
-	(void)arg, (void)rows, (void)e;
-}
-
 /* ---- windows ---- */
 
 void window_store_list(struct db_unit *u, struct monitor_key m, struct str before, int64_t count)

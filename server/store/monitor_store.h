@@ -60,8 +60,6 @@ void stage_store_commit(struct db_unit *u, const struct stage_commit *c);
 void stage_store_commit_labels(struct db_unit *u, const struct stage_commit *c);
 void stage_store_drop(struct db_unit *u, struct str stage_id);
 void stage_store_sweep(struct db_unit *u);
-/* For writes that nobody waits for. */
-void monitor_store_ignore(void *arg, const struct db_rows *rows, const struct err *e);
 
 /* Windows. */
 void window_store_list(struct db_unit *u, struct monitor_key m, struct str before, int64_t count);

@@ -152,3 +152,13 @@ def test_no_token_outlives_its_maker(server, api, project, bob):
         assert 0 < ends(server, short, path) <= 3600
     assert ends(server, api, tokens, expires_in="365d") > 364 * day  # theirs who may renew what others have
     assert ends(server, api, bob, expires_in="365d") > 364 * day and ends(server, api, joins, expires_in="1d") > 0.9 * day
+
+
+def test_a_key_that_is_not_whole_is_named(postgres):
+    with Server(postgres) as server:
+        server.stop()
+        key = server.dir / "data/secret.key"
+        for size in (31, 33):
+            key.write_bytes(b"k" * size)
+            done = subprocess.run([program("tidemill-server"), "bootstrap"], env=server.env(), capture_output=True, text=True)
+            assert done.returncode == 1 and "secret.key must hold 32 bytes" in done.stderr, done
