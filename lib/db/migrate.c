@@ -19,7 +19,6 @@ struct run {
 	const struct db_migration *m;
 	size_t n;
 	int64_t end; /* of waiting, on clock_elapsed's clock */
-	bool change;
 	struct db_migrated got;
 };
 
@@ -264,42 +263,20 @@ static int migrate(struct run *r, struct err *e)
 	return 0;
 }
 
-static int check_only(struct run *r, struct err *e)
-{
-	if (read_applied(r, e) < 0)
-		return -1;
-	r->got.applied = r->n - (size_t)r->got.version;
-	return 0;
-}
-
-static int migrate_with(const char *conninfo, struct run *r, struct db_migrated *ret, struct err *e)
-{
-	int rc = check_numbers(r, e);
-
-	if (rc == 0)
-		rc = open_session(r, conninfo, e);
-	if (rc == 0)
-		rc = r->change ? migrate(r, e) : check_only(r, e);
-	PQfinish(r->pg); /* the session's end gives the lock back */
-	if (rc == 0)
-		*ret = r->got;
-	return rc;
-}
-
 int db_migrate(const char *conninfo, const struct db_migration *m, size_t n, int64_t deadline,
 	struct db_migrated *ret, struct err *e)
 {
-	struct run r = { .m = m, .n = n, .change = true };
+	struct run r = { .m = m, .n = n };
+	int rc;
 
 	r.end = clock_elapsed(&clock_real) + (deadline > 0 ? deadline : 30 * CLOCK_SECOND);
-	return migrate_with(conninfo, &r, ret, e);
-}
-
-int db_migrate_check(const char *conninfo, const struct db_migration *m, size_t n,
-	struct db_migrated *ret, struct err *e)
-{
-	struct run r = { .m = m, .n = n, .change = false };
-
-	r.end = clock_elapsed(&clock_real);
-	return migrate_with(conninfo, &r, ret, e);
+	rc = check_numbers(&r, e);
+	if (rc == 0)
+		rc = open_session(&r, conninfo, e);
+	if (rc == 0)
+		rc = migrate(&r, e);
+	PQfinish(r.pg); /* the session's end gives the lock back */
+	if (rc == 0)
+		*ret = r.got;
+	return rc;
 }

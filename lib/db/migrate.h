@@ -27,8 +27,5 @@ struct db_migrated {
  * migration failed and was rolled back) with the server's message, which is for the operator. */
 int db_migrate(const char *conninfo, const struct db_migration *m, size_t n, int64_t deadline,
 	struct db_migrated *ret, struct err *e) MUST_CHECK;
-/* The same checks without changing anything; ret->applied counts what is missing. */
-int db_migrate_check(const char *conninfo, const struct db_migration *m, size_t n,
-	struct db_migrated *ret, struct err *e) MUST_CHECK;
 
 #endif

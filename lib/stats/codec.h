@@ -10,8 +10,6 @@ enum codec_kind {
 	CODEC_PROFILE = 1,
 	CODEC_COUNTS,
 	CODEC_CATEGORIES,
-	CODEC_REGRESSION,
-	CODEC_CLASSES,
 };
 
 struct codec {

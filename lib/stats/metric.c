@@ -26,16 +26,6 @@ const char *stats_metric_name(enum stats_metric_kind k)
 	return k < STATS_METRIC_COUNT ? metric_names[k] : "unknown";
 }
 
-bool stats_metric_parse(struct str name, enum stats_metric_kind *ret)
-{
-	for (int k = 0; k < STATS_METRIC_COUNT; k++)
-		if (str_is(name, metric_names[k])) {
-			*ret = (enum stats_metric_kind)k;
-			return true;
-		}
-	return false;
-}
-
 static void compare_init(struct stats_compare *c)
 {
 	struct stats_metric none = { (double)NAN, (double)NAN, (double)NAN };

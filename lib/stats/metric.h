@@ -49,7 +49,6 @@ enum stats_metric_kind {
 		STATS_METRIC_COUNT
 };
 const char *stats_metric_name(enum stats_metric_kind k);
-bool stats_metric_parse(struct str name, enum stats_metric_kind *ret);
 
 struct stats_metric {
 	double value, critical, p; /* NaN: not defined for this column */

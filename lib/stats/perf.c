@@ -50,8 +50,6 @@ void stats_regression_add(struct stats_regression *c, double truth, double predi
 	c->n++;
 	c->abs += fabs(e);
 	c->square += e * e;
-	c->fourth += e * e * e * e;
-	c->error += e;
 	c->mean += d / (double)c->n;
 	c->spread += d * (truth - c->mean);
 }
@@ -66,8 +64,6 @@ void stats_regression_merge(struct stats_regression *c, const struct stats_regre
 	c->n += other->n;
 	c->abs += other->abs;
 	c->square += other->square;
-	c->fourth += other->fourth;
-	c->error += other->error;
 	c->spread += other->spread + d * d * n * m / (n + m);
 	c->mean += d * m / (n + m);
 }
@@ -86,27 +82,6 @@ double stats_regression_score(const struct stats_regression *c, enum stats_score
 		return sqrt(c->square / n);
 	if (s == STATS_R2 && c->spread > 0)
 		return 1 - c->square / c->spread;
-	return (double)NAN;
-}
-
-double stats_regression_bias(const struct stats_regression *c)
-{
-	return c->n == 0 ? (double)NAN : c->error / (double)c->n;
-}
-
-double stats_regression_error(const struct stats_regression *c, enum stats_score s)
-{
-	double n = (double)c->n, mae = c->abs / n, mse = c->square / n, mse_error;
-
-	if (c->n < 2)
-		return (double)NAN;
-	if (s == STATS_MAE)
-		return sqrt(fmax(mse - mae * mae, 0) / (n - 1));
-	mse_error = sqrt(fmax(c->fourth / n - mse * mse, 0) / (n - 1));
-	if (s == STATS_MSE)
-		return mse_error;
-	if (s == STATS_RMSE)
-		return mse > 0 ? mse_error / (2 * sqrt(mse)) : 0;
 	return (double)NAN;
 }
 
@@ -195,18 +170,6 @@ static double auc_of(const struct stats_classes *c)
 	return pairs / t.positive / t.negative;
 }
 
-double stats_classes_auc_bound(const struct stats_classes *c)
-{
-	struct class_totals t = totals_of(c);
-	double tied = 0;
-
-	if (!(t.positive > 0 && t.negative > 0))
-		return (double)NAN;
-	for (size_t b = 0; b < STATS_SCORE_BINS; b++)
-		tied += (double)c->positive[b] / t.positive * ((double)c->negative[b] / t.negative);
-	return tied / 2;
-}
-
 double stats_classes_score(const struct stats_classes *c, enum stats_score s)
 {
 	double tp = (double)c->tp, fp = (double)c->fp, fn = (double)c->fn;
@@ -228,98 +191,4 @@ double stats_classes_score(const struct stats_classes *c, enum stats_score s)
 	case STATS_SCORE_COUNT: break;
 	}
 	return (double)NAN;
-}
-
-size_t stats_regression_encode(
-	const struct stats_regression *c, uint8_t out[STATS_REGRESSION_BYTES])
-{
-	struct codec w;
-
-	codec_write(&w, out, STATS_REGRESSION_BYTES, CODEC_REGRESSION);
-	codec_put_u64(&w, c->n);
-	codec_put_u64(&w, c->skipped);
-	codec_put_f64(&w, c->abs);
-	codec_put_f64(&w, c->square);
-	codec_put_f64(&w, c->fourth);
-	codec_put_f64(&w, c->error);
-	codec_put_f64(&w, c->mean);
-	codec_put_f64(&w, c->spread);
-	return codec_finish(&w);
-}
-
-int stats_regression_decode(const uint8_t *p, size_t n, struct stats_regression *ret, struct err *e)
-{
-	struct stats_regression v = { 0 };
-	struct codec c;
-
-	if (!codec_read(&c, p, n, CODEC_REGRESSION))
-		return err_set(e, ERR_CORRUPT,
-			"the stored performance counters are damaged or of another version");
-	v.n = codec_get_u64(&c);
-	v.skipped = codec_get_u64(&c);
-	v.abs = codec_get_f64(&c);
-	v.square = codec_get_f64(&c);
-	v.fourth = codec_get_f64(&c);
-	v.error = codec_get_f64(&c);
-	v.mean = codec_get_f64(&c);
-	v.spread = codec_get_f64(&c);
-	if (!codec_ended(&c) || !(v.abs >= 0 && v.square >= 0 && v.fourth >= 0 && v.spread >= 0) ||
-		isnan(v.error) || isnan(v.mean))
-		return err_set(
-			e, ERR_CORRUPT, "the stored performance counters contradict themselves");
-	*ret = v;
-	return 0;
-}
-
-size_t stats_classes_encode(const struct stats_classes *c, uint8_t out[STATS_CLASSES_BYTES])
-{
-	struct codec w;
-
-	codec_write(&w, out, STATS_CLASSES_BYTES, CODEC_CLASSES);
-	codec_put_u64(&w, c->n);
-	codec_put_u64(&w, c->skipped);
-	codec_put_u64(&w, c->correct);
-	codec_put_u64(&w, c->tp);
-	codec_put_u64(&w, c->fp);
-	codec_put_u64(&w, c->fn);
-	codec_put_u64(&w, c->tn);
-	codec_put_u64(&w, c->scored);
-	codec_put_f64(&w, c->log_loss);
-	codec_put_f64(&w, c->brier);
-	for (size_t b = 0; b < STATS_SCORE_BINS; b++) {
-		codec_put_u64(&w, c->positive[b]);
-		codec_put_u64(&w, c->negative[b]);
-	}
-	return codec_finish(&w);
-}
-
-int stats_classes_decode(const uint8_t *p, size_t n, struct stats_classes *ret, struct err *e)
-{
-	uint64_t scored = 0;
-	struct codec c;
-
-	if (!codec_read(&c, p, n, CODEC_CLASSES))
-		return err_set(e, ERR_CORRUPT,
-			"the stored performance counters are damaged or of another version");
-	ret->n = codec_get_u64(&c);
-	ret->skipped = codec_get_u64(&c);
-	ret->correct = codec_get_u64(&c);
-	ret->tp = codec_get_u64(&c);
-	ret->fp = codec_get_u64(&c);
-	ret->fn = codec_get_u64(&c);
-	ret->tn = codec_get_u64(&c);
-	ret->scored = codec_get_u64(&c);
-	ret->log_loss = codec_get_f64(&c);
-	ret->brier = codec_get_f64(&c);
-	for (size_t b = 0; b < STATS_SCORE_BINS; b++) {
-		ret->positive[b] = codec_get_u64(&c);
-		ret->negative[b] = codec_get_u64(&c);
-		scored += ret->positive[b] + ret->negative[b];
-	}
-	if (!codec_ended(&c) || scored != ret->scored || ret->scored > ret->n ||
-		ret->tp + ret->fp + ret->fn + ret->tn != ret->n || ret->correct > ret->n ||
-		!(ret->log_loss >= 0 && ret->brier >= 0))
-		return err_set(
-			e, ERR_CORRUPT, "the stored performance counters contradict themselves");
-	return 0;
 }

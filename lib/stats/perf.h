@@ -2,7 +2,7 @@
  * Performance counters that merge by addition, so that labels which come late are added to their
  * window instead of recomputing it. Rows with a value that is not finite are counted as skipped,
  * and so are those of a regression whose truth or error is greater than STATS_VALUE_MAX: no sum of
- * 10^8 rows overflows, the fourth powers included, and no mean is drowned by one row of garbage.
+ * 10^8 rows overflows, and no mean is drowned by one row of garbage.
  *
  * The variance of the truth is kept as mean and squared deviation and merged by T. Chan, G. Golub,
  * R. LeVeque (1979), which does not cancel. AUC comes from 1024 bins of the score per class: its
@@ -10,7 +10,6 @@
  */
 #ifndef LIB_STATS_PERF_H
 #define LIB_STATS_PERF_H
-#include "lib/base/err.h"
 #include "lib/base/str.h"
 
 /*       name       code        lower is better */
@@ -42,8 +41,7 @@ bool stats_score_of_regression(enum stats_score s);
 
 struct stats_regression {
 	uint64_t n, skipped;
-	double abs, square, fourth; /* sums of |e|, e^2, e^4, e = prediction - truth */
-	double error; /* sum of e */
+	double abs, square; /* sums of |e| and e^2, e = prediction - truth */
 	double mean, spread; /* of the truth: mean, sum of squared deviations */
 };
 
@@ -51,9 +49,6 @@ void stats_regression_add(struct stats_regression *c, double truth, double predi
 void stats_regression_merge(struct stats_regression *c, const struct stats_regression *other);
 /* NaN without rows, for a score of classification, and for R2 of a constant truth. */
 double stats_regression_score(const struct stats_regression *c, enum stats_score s);
-double stats_regression_bias(const struct stats_regression *c); /* mean of e */
-/* Standard error of MAE, MSE or RMSE (delta method), rows independent; NaN for the others. */
-double stats_regression_error(const struct stats_regression *c, enum stats_score s);
 
 enum { STATS_SCORE_BINS = 1024 };
 /* Any number of classes for accuracy; the rest is for truth 1 against anything else. */
@@ -71,17 +66,5 @@ void stats_classes_add(struct stats_classes *c, double truth, double prediction,
 void stats_classes_merge(struct stats_classes *c, const struct stats_classes *other);
 /* NaN without rows (without scores), 0 where precision, recall or F1 divide by nothing. */
 double stats_classes_score(const struct stats_classes *c, enum stats_score s);
-double stats_classes_auc_bound(const struct stats_classes *c); /* |error| of AUC */
-
-/* Stored forms, as in profile.h. */
-enum { STATS_REGRESSION_BYTES = 8 + 8 * 8 + 4, STATS_CLASSES_BYTES = 8 + 10 * 8 + 2048 * 8 + 4 };
-size_t stats_regression_encode(
-	const struct stats_regression *c, uint8_t out[STATS_REGRESSION_BYTES]);
-MUST_CHECK int stats_regression_decode(
-	const uint8_t *p, size_t n, struct stats_regression *ret, struct err *e);
-size_t stats_classes_encode(const struct stats_classes *c, uint8_t out[STATS_CLASSES_BYTES]);
-/* ret is not to be used after a failure. */
-MUST_CHECK int stats_classes_decode(
-	const uint8_t *p, size_t n, struct stats_classes *ret, struct err *e);
 
 #endif

@@ -24,11 +24,6 @@ double special_chi2_cdf(double x, double dof);
 double special_chi2_sf(double x, double dof);
 double special_chi2_quantile(double p, double dof); /* p in [0, 1) */
 
-/* Regularised incomplete beta function I_x(a, b), a > 0, b > 0, x in [0, 1]. */
-double special_beta_i(double a, double b, double x);
-double special_student_sf(double t, double dof); /* P(T >= t) */
-double special_binomial_cdf(double k, double n, double p); /* P(X <= k) */
-
 /* P(sup |B| >= t) of the Brownian bridge: 2 sum (-1)^(k-1) exp(-2 k^2 t^2). */
 double special_kolmogorov(double t);
 

@@ -12,18 +12,6 @@ enum stats_type stats_type_choose(const struct stats_facts *f, uint64_t few)
 	return f->distinct > f->rows / 2 && f->mean_length > 32 ? STATS_TEXT : STATS_CATEGORY;
 }
 
-bool stats_type_allowed(enum stats_physical physical, enum stats_type t)
-{
-	switch (t) {
-	case STATS_NUMERIC: return physical != STATS_IS_STRING && physical != STATS_IS_TIME;
-	case STATS_CATEGORY: return true;
-	case STATS_TEXT: return physical == STATS_IS_STRING;
-	case STATS_TIME: return physical == STATS_IS_TIME;
-	case STATS_TYPE_COUNT: break;
-	}
-	return false;
-}
-
 /* Division that rounds down, also before 1970. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -35,11 +23,4 @@ int stats_hour_block(int64_t unix_seconds)
 	int64_t second = unix_seconds - floor_div(unix_seconds, 86400) * 86400;
 
 	return (int)(second / 21600);
-}
-
-int stats_weekday(int64_t unix_seconds)
-{
-	int64_t day = floor_div(unix_seconds, 86400) + 3; /* 1970-01-01 was a Thursday */
-
-	return (int)(day - floor_div(day, 7) * 7);
 }

@@ -35,11 +35,7 @@ enum { STATS_FEW_INTEGERS = 20 }; /* an integer with so many values at most is a
 /* bool: category. Integer: category up to `few` different values, else numeric. String: text when
  * more than half of the rows differ and the mean length is above 32, else category. Time: time. */
 enum stats_type stats_type_choose(const struct stats_facts *f, uint64_t few);
-/* May the user say that a column of this kind is compared as t? Strings have no numbers. */
-bool stats_type_allowed(enum stats_physical physical, enum stats_type t);
-
-/* Block of six hours of the day in UTC, 0 to 3, and weekday from Monday, 0 to 6. */
+/* Block of six hours of the day in UTC, 0 to 3. */
 int stats_hour_block(int64_t unix_seconds);
-int stats_weekday(int64_t unix_seconds);
 
 #endif

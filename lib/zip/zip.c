@@ -11,16 +11,6 @@ struct zip {
 	ZSTD_DCtx *d;
 };
 
-struct zip_writer {
-	ZSTD_CCtx *c;
-};
-
-struct zip_reader {
-	ZSTD_DCtx *d;
-	uint64_t left; /* of the limit */
-	size_t hint; /* 0 when a frame is complete */
-};
-
 static int too_large(struct err *e)
 {
 	return err_set(e, ERR_TOO_LARGE, "the bytes pass the limit");
@@ -89,10 +79,8 @@ static size_t open_room(struct buf *out, size_t want, char **ret)
 	return left;
 }
 
-/* Runs the compressor until it has taken all and, for flush and end, given all. What a plain add
- * leaves inside comes out with the next call. */
-static int run_compressor(
-	ZSTD_CCtx *c, struct str in, ZSTD_EndDirective how, struct buf *out, struct err *e)
+/* Runs the compressor until it has taken and given all. */
+static int run_compressor(ZSTD_CCtx *c, struct str in, struct buf *out, struct err *e)
 {
 	ZSTD_inBuffer src = { in.p, in.n, 0 };
 
@@ -103,10 +91,10 @@ static int run_compressor(
 		if (room == 0)
 			return too_large(e);
 		ZSTD_outBuffer dst = { p, room, 0 };
-		size_t rc = ZSTD_compressStream2(c, &dst, &src, how);
+		size_t rc = ZSTD_compressStream2(c, &dst, &src, ZSTD_e_end);
 		BUG_ON(ZSTD_isError(rc));
 		buf_grew(out, dst.pos);
-		if (how == ZSTD_e_continue ? src.pos == src.size : rc == 0)
+		if (rc == 0)
 			return 0;
 	}
 }
@@ -122,7 +110,7 @@ int zip_compress(struct zip *z, struct str in, int level, struct buf *out, struc
 	BUG_ON(level < 1 || level > 19);
 	size_t rc = ZSTD_CCtx_setPledgedSrcSize(z->c, in.n);
 	BUG_ON(ZSTD_isError(rc));
-	if (run_compressor(z->c, in, ZSTD_e_end, out, e) == 0)
+	if (run_compressor(z->c, in, out, e) == 0)
 		return 0;
 	cut(out, before);
 	return -1;
@@ -168,76 +156,4 @@ int zip_decompress(struct zip *z, struct str in, struct buf *out, struct err *e)
 	if (rc < 0)
 		cut(out, before);
 	return rc;
-}
-
-struct zip_writer *zip_writer_new(int level)
-{
-	struct zip_writer *w = mem_new_of(struct zip_writer);
-
-	w->c = compressor(level);
-	return w;
-}
-
-void zip_writer_free(struct zip_writer *w)
-{
-	if (w == NULL)
-		return;
-	(void)ZSTD_freeCCtx(w->c);
-	mem_free(w);
-}
-
-int zip_writer_add(struct zip_writer *w, struct str in, struct buf *out, struct err *e)
-{
-	return run_compressor(w->c, in, ZSTD_e_continue, out, e);
-}
-
-int zip_writer_flush(struct zip_writer *w, struct buf *out, struct err *e)
-{
-	return run_compressor(w->c, STR_NONE, ZSTD_e_flush, out, e);
-}
-
-int zip_writer_end(struct zip_writer *w, struct buf *out, struct err *e)
-{
-	return run_compressor(w->c, STR_NONE, ZSTD_e_end, out, e);
-}
-
-struct zip_reader *zip_reader_new(uint64_t limit)
-{
-	struct zip_reader *r = mem_new_of(struct zip_reader);
-
-	r->d = decompressor();
-	r->left = limit;
-	r->hint = 1;
-	return r;
-}
-
-void zip_reader_free(struct zip_reader *r)
-{
-	if (r == NULL)
-		return;
-	(void)ZSTD_freeDCtx(r->d);
-	mem_free(r);
-}
-
-int zip_reader_add(struct zip_reader *r, struct str *in, struct buf *out, struct err *e)
-{
-	ZSTD_inBuffer src = { in->p, in->n, 0 };
-	size_t before = out->n;
-
-	if (in->n == 0 && r->hint == 0)
-		return 0; /* between frames: asking would start the next one */
-	if (run_decompressor(r->d, &src, out, &r->hint, e) < 0)
-		return -1;
-	if (out->n - before > r->left)
-		return too_large(e);
-	r->left -= out->n - before;
-	*in = str_slice(*in, src.pos, in->n);
-	return 0;
-}
-
-int zip_reader_end(const struct zip_reader *r, struct err *e)
-{
-	if (r->hint != 0)
-		return err_set(e, ERR_CORRUPT, "the compressed bytes end too early");
-	return 0;
 }

@@ -1,5 +1,6 @@
 #include "server/core/policy.h"
 
+#include "lib/base/err.h"
 #include "server/core/policy_text.h"
 
 #include <math.h>
@@ -412,10 +413,4 @@ void policy_mute(struct policy_state *s, int64_t until)
 {
 	s->muted = true;
 	s->muted_until = until;
-}
-
-void policy_unmute(struct policy_state *s)
-{
-	s->muted = false;
-	s->muted_until = 0;
 }

@@ -168,7 +168,6 @@ void policy_refused(const struct policy_rules *r, struct policy_state *s);
 void policy_failed(const struct policy_rules *r, struct policy_state *s); /* no challenger came */
 void policy_rolled_back(const struct policy_rules *r, struct policy_state *s);
 void policy_mute(struct policy_state *s, int64_t until); /* windows that start before it */
-void policy_unmute(struct policy_state *s);
 
 /* Is a state that was read back one that policy_apply can have left? */
 bool policy_state_sound(const struct policy_state *s);

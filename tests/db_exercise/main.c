@@ -147,8 +147,6 @@ static int migrate_refusals(const char *url)
 	refused(url, m, 2, ERR_CONFLICT, "0001_item.sql was changed");
 	m[0] = migrations[0];
 	refused(url, m, 3, ERR_INTERNAL, "0003_bad.sql");
-	CHECK(db_migrate_check(url, m, 3, &done, &e) == 0);
-	CHECK(done.version == 2 && done.applied == 1);
 	m[2].text =
 		STR("CREATE TABLE half (id int)"); /* works: nothing was left of the first try */
 	CHECK(db_migrate(url, m, 3, 0, &done, &e) == 0 && done.applied == 1);
