@@ -180,6 +180,8 @@ const struct field assignment_fields[] = {
 		.doc = "What an earlier attempt left to go on from" },
 	{ "checkpoint_attempt", FIELD_INT, E, AT(checkpoint_attempt), .min = 0, .max = INT64_MAX,
 		.doc = "Which attempt that was, by number; 0: none" },
+	{ "checkpoint_max", FIELD_INT, E, AT(checkpoint_max), .min = 0, .max = INT64_MAX,
+		.doc = "Bytes of the largest checkpoint that may be sent; 0: not said" },
 	{ "user_retries", FIELD_INT, E, AT(user_retries),
 		.doc = "Failures of the command that will be followed by another attempt" },
 	{ "cpus", FIELD_REAL, Q, AT(cpus), .doc = "CPU cores" },

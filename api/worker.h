@@ -113,6 +113,7 @@ struct assignment {
 	struct list outputs; /* struct assigned_output */
 	struct list checkpoint; /* struct file: what the attempt of that number left behind */
 	int64_t checkpoint_attempt; /* 0: there is none */
+	int64_t checkpoint_max; /* bytes of one that the server takes; 0: not said */
 	int64_t user_retries; /* how many more failures of the command are followed by an attempt */
 	double cpus;
 	int64_t memory, shm;

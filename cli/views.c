@@ -110,6 +110,7 @@ VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER",
 	{ "OUTPUT LOST", "/evidence/lost_bytes", COLUMN_SIZE },
 	{ "OUTPUT DROPPED", "/evidence/dropped_bytes", COLUMN_SIZE },
 	{ "IMAGE", "/evidence/image_id" }, { "RESUMED", "/evidence/resumed" },
+	{ "CHECKPOINT", "/evidence/checkpoint" },
 	{ "LOG ENDS WITH", "/evidence/log_tail", SHAPED(lines) });
 
 VIEW(artifact, "/path", { "PATH", "/path" }, { "FOLDER", "/is_dir" },

@@ -31,6 +31,9 @@ const struct conf_row settings_rows[] = {
 		.doc = "Pipelines may name repositories by a path on this host" },
 	{ "blob-max", CONF_SIZE, AT(blob_max), "1TiB", .min = 1, .max = INT64_MAX,
 		.doc = "Largest single upload" },
+	{ "checkpoint-max", CONF_SIZE, AT(checkpoint_max), "256GiB", .min = 1, .max = INT64_MAX,
+		.doc = "Bytes that a step's checkpoint may have to be brought here; a larger one "
+		       "stays on its host" },
 	{ "blob-grace", CONF_SPAN, AT(blob_grace), "24h",
 		.doc = "Age of bytes that nothing refers to before they may be removed" },
 	{ "blob-gc-interval", CONF_SPAN, AT(blob_gc_interval), "1h", .min = CLOCK_SECOND,

@@ -8,7 +8,8 @@ struct settings {
 		git_program;
 	struct list hosts, proxies; /* struct str */
 	bool insecure_http, behind_tls_proxy, allow_local_git;
-	int64_t worker_lost_after, shutdown_grace, blob_grace, blob_gc_interval, blob_max;
+	int64_t worker_lost_after, shutdown_grace, blob_grace, blob_gc_interval, blob_max,
+		checkpoint_max;
 	int64_t max_connections, max_connections_per_ip;
 };
 

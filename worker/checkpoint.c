@@ -41,6 +41,7 @@ static int on_file(void *arg, const char *path, int64_t size, struct err *e)
 		   1;
 	l->s.changed_at = at > l->s.changed_at ? at : l->s.changed_at;
 	l->s.files++;
+	l->s.bytes += size;
 	return 0;
 }
 

@@ -22,6 +22,7 @@ struct checkpoint_state {
 	uint64_t sum; /* 0: nothing is there */
 	int64_t changed_at; /* microseconds since 1970: when the newest file was written */
 	size_t files;
+	int64_t bytes;
 };
 int checkpoint_look(const char *dir, struct checkpoint_state *ret, struct err *e) MUST_CHECK;
 

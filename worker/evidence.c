@@ -69,6 +69,10 @@ static void put_all(struct buf *b, const struct evidence *v, size_t lines, struc
 		jsn_key(&w, "resumed");
 		jsn_bool(&w, true);
 	}
+	if (v->checkpoint != NULL && v->checkpoint[0] != '\0') {
+		jsn_key(&w, "checkpoint");
+		jsn_text(&w, v->checkpoint);
+	}
 	if (lines != 0 && v->log_tail.n != 0)
 		put_lines(&w, v->log_tail, lines, a);
 	jsn_obj_end(&w);

@@ -11,6 +11,7 @@ struct evidence {
 	struct str image_id;
 	struct str log_tail; /* any bytes */
 	bool resumed; /* it began with the checkpoint of an earlier attempt */
+	const char *checkpoint; /* why its own did not reach the server; NULL or "": it did */
 };
 
 /* At most EVIDENCE_MAX bytes, in the arena; as many of the last EVIDENCE_LINES as fit. */

@@ -30,6 +30,7 @@ struct job_checkpoint {
 	struct err err;
 	bool looking, kept;
 	bool looked; /* for the last time */
+	char refused[160]; /* why what is there now has not been brought to the server; "" */
 	job_next_fn *next; /* the attempt is over: what follows */
 };
 

@@ -95,6 +95,24 @@ static bool may_follow(const struct job *j)
 	return reason_blame((enum reason)j->rec.reason) == BLAME_INFRA || j->task.user_retries > 0;
 }
 
+/* It stays on this host, and the attempt says so. */
+static bool too_large(struct job *j)
+{
+	struct job_checkpoint *k = &j->checkpoint;
+	int64_t most = j->task.checkpoint_max;
+
+	if (most == 0 || k->seen.bytes <= most)
+		return false;
+	if (k->refused[0] == '\0')
+		log_warn("checkpoint is too large for the server",
+			LOG_STR("attempt", j->task.attempt), LOG_I("bytes", k->seen.bytes),
+			LOG_I("most", most));
+	(void)str_print(k->refused, sizeof k->refused,
+		"not brought to the server: it has %lld bytes, and checkpoint-max there is %lld",
+		(long long)k->seen.bytes, (long long)most);
+	return true;
+}
+
 static void checkpoint_on_looked(void *arg)
 {
 	struct job *j = arg;
@@ -107,7 +125,8 @@ static void checkpoint_on_looked(void *arg)
 	if (k->err.code != ERR_OK)
 		log_warn("checkpoint cannot be looked at", LOG_STR("attempt", j->task.attempt),
 			LOG_E(&k->err));
-	changed = k->err.code == ERR_OK && k->seen.sum != 0 && k->seen.sum != k->shipped.sum;
+	changed = k->err.code == ERR_OK && k->seen.sum != 0 && k->seen.sum != k->shipped.sum &&
+		  !too_large(j);
 	if (over && (!changed || j->rec.unstarted || !may_follow(j)))
 		checkpoint_keep_here(j);
 	else if (over)
@@ -157,6 +176,7 @@ static void checkpoint_on_shipped(void *arg, enum reason reason, const char *mes
 		return;
 	if (reason == REASON_NONE) {
 		k->shipped = k->seen;
+		k->refused[0] = '\0';
 		log_info("checkpoint brought to the server", LOG_STR("attempt", j->task.attempt),
 			LOG_I("files", k->seen.files));
 	} else if (reason != REASON_CANCELLED && reason != REASON_SUPERSEDED) {

@@ -245,8 +245,9 @@ static void finish_last(struct job *j)
 	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
 
 	add_program(j, tail);
-	j->rec.evidence = evidence_make(
-		&(struct evidence){ &j->status, j->rec.image_id, tail, j->rec.resumed }, j->a);
+	j->rec.evidence = evidence_make(&(struct evidence){ &j->status, j->rec.image_id, tail,
+						j->rec.resumed, j->checkpoint.refused },
+		j->a);
 	ship_log_free(j->log);
 	j->log = NULL;
 	job_enter(j, JOB_ENDED, finish_on_saved);

@@ -308,7 +308,17 @@ static int checkpoint_rows(struct call *c, struct output_rows *rows, struct err 
 {
 	const struct checkpoint_put *in = c->in;
 	size_t n = in->files.n;
+	int64_t most = c->app->conf.checkpoint_max, left = most;
 
+	for (size_t i = 0; i < n; i++) {
+		const struct file *f = list_at(&in->files, struct file, i);
+		if (f->size > left)
+			return err_field(e, "/files",
+				"the checkpoint has more than %lld bytes (checkpoint-max of the "
+				"server)",
+				(long long)most);
+		left -= f->size;
+	}
 	*rows = (struct output_rows){ .paths = arena_array_of(c->arena, struct str, n + 1),
 		.digests = arena_array_of(c->arena, struct str, n + 1),
 		.sizes = arena_array_of(c->arena, int64_t, n + 1),

@@ -111,6 +111,7 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;
+	out->checkpoint_max = app->conf.checkpoint_max;
 	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
 	fill_runtimes(&spec, db_str(r, row, db_col(r, "runtime")), a, out);
 	fill_outputs(&spec, a, out);

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import Server, until
-from stack import Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
+from stack import Wire, Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
 
 # Counts steps; each is in the checkpoint before it is told of.
 TRAIN = """
@@ -157,6 +157,29 @@ def test_what_is_older_than_the_servers_is_not_taken(server):
             for w in (one, two):
                 until(lambda: kept(w) == [], 60, 0.2, lambda: kept(w))
                 w.stop()
+
+
+def test_a_checkpoint_that_is_too_large_stays_on_its_host_and_is_told(postgres):
+    with Server(postgres, checkpoint_max="1000") as server:
+        api = server.admin()
+        api.post("/api/v1/projects", {"name": "ckpt"}, expect=201)
+        script = "cd $TIDEMILL_CHECKPOINT_DIR; ls -l; if [ -e x ]; then exit 0; fi; head -c %d /dev/zero > x; exit 3"
+        with worker_of(server, "p7", "c7", checkpoint_every="1s") as worker:
+            for size, at_server in ((1000, 1), (1001, 0)):
+                step = {"placement": {"pool": "p7"}, "run": script % size, "retries": {"user": 1, "backoff": {"first": "0s"}}}
+                run = submit(api, "ckpt", pipeline("large", {"s": step}))["id"]
+                assert wait_for_run(api, run)["state"] == "succeeded"  # on the same host
+                one, two = sorted(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])
+                assert step_of(api, run)["checkpoint_attempt"] == at_server and two["evidence"]["resumed"]
+                said = one["evidence"].get("checkpoint", "")
+                assert ("1001 bytes" in said and "checkpoint-max" in said) == (at_server == 0), said
+            worker.stop()
+        wire = Wire(server, "w7")
+        job = wire.take(submit(api, "ckpt", pipeline("sent", {"s": {"run": "true"}}))["id"])
+        files = [{"path": p, "digest": "0" * 64, "size": n} for p, n in (("a", 999), ("b", 2))]
+        [error] = wire.api.post(f"/api/v1/workers/self/attempts/{job['attempt']}/checkpoint", {"epoch": job["epoch"], "files": files},
+                                expect=422).json()["errors"]
+        assert error["pointer"] == "/files" and "1000 bytes (checkpoint-max" in error["detail"]
 
 
 def test_a_first_failure_without_retries_keeps_nothing(server):

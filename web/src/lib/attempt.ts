@@ -7,7 +7,7 @@ import { bytes, duration } from './format';
 const SIGNALS: Record<number, string> = {
   1: 'SIGHUP', 2: 'SIGINT', 3: 'SIGQUIT', 4: 'SIGILL', 6: 'SIGABRT', 7: 'SIGBUS', 8: 'SIGFPE', 9: 'SIGKILL', 11: 'SIGSEGV', 13: 'SIGPIPE', 15: 'SIGTERM', 24: 'SIGXCPU',
 };
-const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image_id', 'resumed', 'log_tail', 'exit_code']);
+const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image_id', 'resumed', 'checkpoint', 'log_tail', 'exit_code']);
 
 export interface AttemptEvidence {
   facts: { name: string; value: string }[];
@@ -34,6 +34,7 @@ export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reaso
     (e.stdout_bytes !== undefined || e.stderr_bytes !== undefined) && { name: 'Output', value: `${bytes(whole(e.stdout_bytes))}, errors ${bytes(whole(e.stderr_bytes))}` },
     missing > 0 && { name: 'Not in the log', value: bytes(missing) },
     typeof e.image_id === 'string' && { name: 'Image', value: e.image_id },
+    typeof e.checkpoint === 'string' && { name: 'Its checkpoint', value: e.checkpoint },
     e.resumed === true && { name: 'Went on from', value: 'a checkpoint' },
   ].filter((f): f is { name: string; value: string } => !!f);
   const tail = Array.isArray(e.log_tail) ? e.log_tail.map(String) : [];
