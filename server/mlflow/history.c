@@ -1,12 +1,15 @@
 /*
  * All points of a metric. With max_results a page and a token (the last point's place, so that
  * pages stay true while points are added); without, the whole history, streamed page by page so
- * that its length costs no memory.
+ * that its length costs no memory. A page is written as text in the work pool, for it takes longer
+ * than the loop may be held.
  *
- *     get_history → (run) → page → on_page → reply
- *                             ↑___ stream ___|
+ *     get_history → (run) → page → on_page → write_points … on_written → reply
+ *                             ↑______________ stream _______________|
  */
+#include "lib/base/mem.h"
 #include "lib/base/num.h"
+#include "lib/loop/work.h"
 #include "server/mlflow/handlers.h"
 #include "server/mlflow/limits.h"
 #include "server/mlflow/wire.h"
@@ -20,11 +23,18 @@ struct history {
 	struct metric_after after;
 	int64_t limit; /* 0: all */
 	bool begun, first, gone;
+	/* A page; the work pool's while it is written. */
+	struct metric_after *points;
+	size_t n;
+	bool more;
+	struct buf text;
 };
 
 static void history_on_run(struct call *c);
 static void history_page(void *arg);
 static void history_on_page(void *arg, const struct db_rows *rows, const struct err *e);
+static void history_write(void *arg);
+static void history_on_written(void *arg);
 static void history_on_close(void *arg);
 
 static bool token_parse(struct str token, struct metric_after *ret)
@@ -106,80 +116,106 @@ static void history_page(void *arg)
 	db_send(u, DB_READ, history_on_page, h);
 }
 
-/* Writes up to n points and remembers the last one. */
-static void put_points(struct history *h, const struct db_rows *r, size_t n, struct buf *b)
+static void take_points(struct history *h, const struct db_rows *r)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct jsn_out w = jsn_out(b);
-		struct metric_after *p = &h->after;
+	size_t max = h->limit != 0 ? (size_t)h->limit : PAGE;
 
-		*p = (struct metric_after){ true, db_int(r, i, 2), db_int(r, i, 3),
+	h->more = r->n > max;
+	h->n = h->more ? max : r->n;
+	h->points = mem_new(h->n, sizeof *h->points);
+	for (size_t i = 0; i < h->n; i++)
+		h->points[i] = (struct metric_after){ true, db_int(r, i, 2), db_int(r, i, 3),
 			db_real(r, i, 0), db_bool(r, i, 1) };
-		if (!h->first)
-			buf_addc(b, ',');
-		h->first = false;
-		wire_metric(&w, h->key, p->is_nan ? (double)__builtin_nanf("") : p->value, p->time,
-			p->step);
-	}
-}
-
-static void reply_page(struct history *h, const struct db_rows *r)
-{
-	struct buf b;
-	size_t n = r->n > (size_t)h->limit ? (size_t)h->limit : r->n;
-
-	buf_init(&b, FLOW_REPLY_MAX);
-	buf_adds(&b, n != 0 ? "{\"metrics\":[" : "{");
-	put_points(h, r, n, &b);
-	buf_adds(&b, n != 0 ? "]" : "");
-	if (r->n > n)
-		buf_addf(
-			&b, ",\"next_page_token\":\"%s\"", token_text(h->call->arena, &h->after).p);
-	buf_adds(&b, "}");
-	flow_reply(h->call, &b);
-}
-
-static void stream_page(struct history *h, const struct db_rows *r)
-{
-	struct http_req *q = h->call->req;
-	struct buf b;
-	size_t n = r->n > PAGE ? PAGE : r->n;
-
-	if (!h->begun)
-		http_stream_begin(q, 200, "application/json", -1);
-	buf_init(&b, PAGE_BYTES_MAX);
-	if (!h->begun)
-		buf_adds(&b, n != 0 ? "{\"metrics\":[" : "{");
-	h->begun = true;
-	put_points(h, r, n, &b);
-	if (r->n <= n)
-		buf_adds(&b, h->first ? "}" : "]}");
-	bool cut = buf_failed(&b);
-	if (!cut)
-		(void)http_stream_write(q, buf_str(&b));
-	buf_done(&b);
-	if (cut || h->gone)
-		http_stream_abort(q);
-	else if (r->n <= n)
-		http_stream_end(q);
-	else
-		http_stream_on_drain(q, history_page, h);
 }
 
 static void history_on_page(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct history *h = arg;
+	struct err why = *e;
 
-	if (h->gone)
+	if (h->gone) {
 		http_drop(h->call->req);
-	else if (e->code != ERR_OK && h->begun)
+		return;
+	}
+	if (e->code == ERR_OK) {
+		take_points(h, &rows[0]);
+		buf_init(&h->text, h->limit != 0 ? FLOW_REPLY_MAX : PAGE_BYTES_MAX);
+		if (work_submit(h->call->app->loop, history_write, history_on_written, h, &why) ==
+			0)
+			return;
+		mem_free(h->points);
+	}
+	if (h->begun)
 		http_stream_abort(h->call->req);
-	else if (e->code != ERR_OK)
-		call_fail(h->call, e);
-	else if (h->limit != 0)
-		reply_page(h, &rows[0]);
 	else
-		stream_page(h, &rows[0]);
+		call_fail(h->call, &why);
+}
+
+static void history_write(void *arg)
+{
+	struct history *h = arg;
+
+	if (!h->begun)
+		buf_adds(&h->text, h->n != 0 ? "{\"metrics\":[" : "{");
+	for (size_t i = 0; i < h->n; i++) {
+		struct jsn_out w = jsn_out(&h->text);
+		const struct metric_after *p = &h->points[i];
+
+		if (!h->first)
+			buf_addc(&h->text, ',');
+		h->first = false;
+		wire_metric(&w, h->key, p->is_nan ? (double)__builtin_nanf("") : p->value, p->time,
+			p->step);
+	}
+	if (h->n != 0)
+		h->after = h->points[h->n - 1];
+	if (h->limit == 0 && !h->more)
+		buf_adds(&h->text, h->first ? "}" : "]}");
+}
+
+static void reply_page(struct history *h)
+{
+	buf_adds(&h->text, h->n != 0 ? "]" : "");
+	if (h->more)
+		buf_addf(&h->text, ",\"next_page_token\":\"%s\"",
+			token_text(h->call->arena, &h->after).p);
+	buf_adds(&h->text, "}");
+	flow_reply(h->call, &h->text);
+}
+
+static void stream_page(struct history *h)
+{
+	struct http_req *q = h->call->req;
+	bool cut = buf_failed(&h->text);
+
+	if (!h->begun)
+		http_stream_begin(q, 200, "application/json", -1);
+	h->begun = true;
+	if (!cut)
+		(void)http_stream_write(q, buf_str(&h->text));
+	buf_done(&h->text);
+	if (cut || h->gone)
+		http_stream_abort(q);
+	else if (!h->more)
+		http_stream_end(q);
+	else
+		http_stream_on_drain(q, history_page, h);
+}
+
+static void history_on_written(void *arg)
+{
+	struct history *h = arg;
+
+	mem_free(h->points);
+	h->points = NULL;
+	if (h->gone) {
+		buf_done(&h->text);
+		http_drop(h->call->req);
+	} else if (h->limit != 0) {
+		reply_page(h);
+	} else {
+		stream_page(h);
+	}
 }
 
 const struct binding mlflow_history_bindings[] = {

@@ -6,7 +6,7 @@
 #include "gen/sql.h"
 
 /* Bytes of a batch: bounded so that filling its arrays does not hold the loop. */
-enum { BATCH_BYTES = 2 << 20, POINT_BYTES = 48, RESULT = 2 };
+enum { BATCH_BYTES = 512 << 10, POINT_BYTES = 48, RESULT = 2 };
 
 struct metric_group {
 	struct db_group *group;
