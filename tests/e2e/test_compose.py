@@ -232,7 +232,7 @@ def secrets_of(installed, attempt):
         found[name] = installed.inside(service, "od", "-An", "-v", "-tx1", path).replace(" ", "").replace("\n", "")
         if "token" in name:
             found[name] = bytes.fromhex(found[name]).decode().strip()
-    for path in (installed.work / "attempts" / attempt / "secrets").iterdir():
+    for path in (installed.secrets / attempt).iterdir():
         for token in re.findall(r"tdm_[A-Za-z0-9_]{40,}", path.read_text()):
             found["the step's token"] = token
     assert len(found) == 5 and all(len(value) >= 40 for value in found.values()), list(found)
@@ -250,7 +250,7 @@ def test_a_step_in_a_container(installed, api):
     container = json.loads(installed.docker("inspect", attempt["id"]))[0]
     mounts = {m["Destination"]: m["Source"] for m in container["Mounts"]}
     assert mounts["/tidemill/out"] == str(here / "out")
-    assert all(m.startswith(f"{installed.work}/") for m in mounts.values())
+    assert all(m.startswith((f"{installed.work}/", f"{installed.secrets}/")) for m in mounts.values())
     assert list(container["NetworkSettings"]["Networks"]) == [PROJECT]
     host = container["HostConfig"]
     assert not host["Privileged"] and host["CapDrop"] == ["ALL"] and host["SecurityOpt"] == ["no-new-privileges"]

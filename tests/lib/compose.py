@@ -59,7 +59,7 @@ class Composed:
     def open(self):
         self.folder = Path(tempfile.mkdtemp(prefix="tidemill-compose-", dir="/tmp"))
         self.folder.chmod(0o755)
-        self.work, self.port = self.folder / "work", free_port()
+        self.work, self.secrets, self.port = self.folder / "work", self.folder / "secrets", free_port()
         # A socket's name has an end: where the tree lies too deep, nothing is kept.
         self.daemon = KEPT if len(str(KEPT)) <= 80 and len(str(KEPT).split()) == 1 else self.folder / "docker"
         self.daemon.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class Composed:
             raise Unavailable(str(e)) from None
         self.env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "DOCKER_HOST": host,
                     "COMPOSE_PROJECT_NAME": PROJECT, "BASE": BASE, "TIDEMILL_TAG": "test", "TIDEMILL_PORT": str(self.port),
-                    "TIDEMILL_WORK_DIR": str(self.work), "TIDEMILL_NETWORK": PROJECT,
+                    "TIDEMILL_WORK_DIR": str(self.work), "TIDEMILL_SECRETS_DIR": str(self.secrets), "TIDEMILL_NETWORK": PROJECT,
                     "DOCKER_SOCKET": host.removeprefix("unix://")}
         self.compose("down", "-v", "--remove-orphans", "-t", "0")  # of a run that was killed
         run("bash", "docker/mkbase.sh", BASE, env={**self.env, "MKBASE_CACHE": str(ROOT / "build/mkbase")}, seconds=900)
