@@ -1,4 +1,5 @@
 /* model alias, monitor, drift */
+#include "cli/document.h"
 #include "cli/generic.h"
 #include "cli/nouns.h"
 #include "cli/send.h"
@@ -116,6 +117,18 @@ static int send_batch(struct cli *c, const struct api_call *q, struct err *e)
 	return rc;
 }
 
+/* What the server found wrong in the rows, which names line and column itself. */
+static void blame_file(const struct cli *c, struct err *e)
+{
+	const struct document d = { .file = cli_arg(c, 1) };
+
+	if (c->status < 400 || (e->code != ERR_INVALID && e->code != ERR_MALFORMED))
+		return;
+	if (str_starts(str_c(e->msg), STR("line ")))
+		e->field[0] = '\0';
+	(void)document_name(&d, e);
+}
+
 /* Its batch makes a repetition harmless. */
 static int send_rows(struct cli *c, struct err *e)
 {
@@ -135,6 +148,8 @@ static int send_rows(struct cli *c, struct err *e)
 		q.query[0] = (struct api_pair){ "batch", batch };
 		rc = send_batch(c, &q, e);
 	}
+	if (rc < 0)
+		blame_file(c, e);
 	(void)close(q.fd);
 	return rc;
 }

@@ -308,6 +308,9 @@ def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path)
     said, warned = observe(HEADER, *rows_of("2021-01-01", 2, first=2))
     assert (said["ROWS"], said["DUPLICATES"], said["LATE"], said["REOPENED"]) == ("0", "1", "1", "0")
     assert warned == "Warning: too late and left out: 1, of windows that ended before 2024-01-01T00:01:00Z\n"
+    (tmp_path / "wrong.csv").write_text("\n".join([HEADER, *rows_of("2021-01-01", 1), "x"]) + "\n")
+    assert f"not valid: {tmp_path}/wrong.csv: line 3 has 1 cell, the header has" in cli("observe", "told", tmp_path / "wrong.csv", expect=2).stderr
+    assert "wrong.csv" not in cli("observe", "none", tmp_path / "wrong.csv", expect=3).stderr
     said, warned = observe("id,y", "nobody,1", what="labels")
     assert (said["ROWS"], said["UNKNOWN"]) == ("0", "1") and warned == "Warning: labels of rows that are not there: 1\n"
 
