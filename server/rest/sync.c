@@ -36,6 +36,7 @@ struct sync {
 	struct str *ids; /* of the attempts that the worker has named */
 	struct fleet_wait *wait;
 	uint64_t wakes; /* of the worker, when the comparison began */
+	uint64_t turn; /* among the worker's requests that may be parked */
 	int64_t deadline; /* loop time: until then the request may be parked */
 	struct sync_reply reply;
 	struct str *missing; /* attempts that the worker should have and has not */
@@ -111,6 +112,8 @@ static void worker_sync(struct call *c)
 	s->deadline = clock_elapsed(c->app->clock) + PARK_MS * 1000;
 	s->inventory = inventory_hash(in);
 	fleet_seen(c->app->fleet, c->who.worker_id);
+	if (in->wait)
+		s->turn = fleet_turn(c->app->fleet, c->who.worker_id);
 	fleet_keep_states(c->app->fleet, c->who.worker_id, s->ids, in->attempts.n);
 	if (fleet_knows_inventory(c->app->fleet, c->who.worker_id, s->inventory)) {
 		sync_report(c);
@@ -360,7 +363,8 @@ static void park(struct call *c)
 	struct sync *s = c->state;
 	int64_t left_ms = (s->deadline - clock_elapsed(c->app->clock)) / 1000;
 
-	if (!s->in->wait || left_ms <= 0 || c->app->draining || s->left) {
+	if (!s->in->wait || left_ms <= 0 || c->app->draining || s->left ||
+		!fleet_is_last(c->app->fleet, c->who.worker_id, s->turn)) {
 		sync_reply_now(c);
 		return;
 	}

@@ -49,6 +49,7 @@ struct host {
 	uint64_t inventory;
 	struct map *states; /* of its attempts: the last one stored + 1; NULL before the first */
 	bool dirty; /* seen since the last flush */
+	uint64_t turns; /* requests that may be parked, so far */
 	struct fleet_wait *wait;
 	struct handed *handed; /* the last one first */
 	size_t handed_n;
@@ -394,6 +395,18 @@ struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a)
 uint64_t fleet_wakes(struct fleet *f, struct str worker_id)
 {
 	return host_of(f, worker_id)->wakes;
+}
+
+uint64_t fleet_turn(struct fleet *f, struct str worker_id)
+{
+	return ++host_of(f, worker_id)->turns;
+}
+
+bool fleet_is_last(const struct fleet *f, struct str worker_id, uint64_t turn)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h == NULL || h->turns == turn;
 }
 
 void fleet_wake_all(struct fleet *f)

@@ -58,6 +58,10 @@ struct list fleet_take(struct fleet *f, struct str worker_id, struct arena *a);
 /* How often the worker was woken, parked or not: who looks, and then parks, must not have missed a
  * wake in between. */
 uint64_t fleet_wakes(struct fleet *f, struct str worker_id);
+/* Of the requests of a worker that may be parked: a number for the one that has just come, and
+ * whether none has come since. An older one must not take the place of a newer one. */
+uint64_t fleet_turn(struct fleet *f, struct str worker_id);
+bool fleet_is_last(const struct fleet *f, struct str worker_id, uint64_t turn);
 void fleet_wake_all(struct fleet *f); /* the server is about to end */
 size_t fleet_parked(const struct fleet *f);
 
