@@ -16,7 +16,7 @@ DATA = b"row_id,date,x,y,y_pred\n" + b"".join(b"n%d,2001-01-07,1.5,1,2\n" % i fo
 HEX = hashlib.sha256(DATA).hexdigest()
 OTHER = hashlib.sha256(b"other").hexdigest()
 STREAMS = sorted(op["operationId"] for methods in DOC["paths"].values() for op in methods.values()
-                 if "application/octet-stream" in op.get("requestBody", {}).get("content", {}))
+                 if {"application/octet-stream", "text/csv"} & set(op.get("requestBody", {}).get("content", {})))
 
 
 @pytest.fixture(scope="module")

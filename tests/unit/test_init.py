@@ -128,9 +128,11 @@ t = [threading.Thread(target=go, args=(fd, fd)) for fd in (1, 2)]
 
 def test_order_across_streams_is_arrival(init):
     code = """
-import os, time
+import fcntl, os, termios, time
 for n in range(40):
-    os.write(1 + n % 2, b"%d," % n); time.sleep(0.002)
+    os.write(1 + n % 2, b"%d," % n)
+    while fcntl.ioctl(1 + n % 2, termios.FIONREAD, b"\\0" * 4) != b"\\0" * 4:  # until it has been read
+        time.sleep(0.001)
 """
     assert init.run(*python(code)) == 0
     order = b"".join(p for _, p, _, _ in init.frames()).decode().strip(",").split(",")
