@@ -261,6 +261,8 @@ int command_replay(const char *file, const char *step, struct err *e)
 	int rc = fs_read(file, &text, e);
 	if (rc == 0)
 		rc = snapshot_read(buf_str(&text), a, &f, e);
+	if (rc == 0 && step != NULL && !replay_has_step(&f, str_c(step)))
+		rc = err_set(e, ERR_INVALID, "there is no step %.60s in the snapshot", step);
 	if (rc == 0) {
 		bool same = replay_snapshot(&f, step != NULL ? str_c(step) : STR_NONE, &said);
 		rc = print_out(&said, "the answer", e);

@@ -418,32 +418,101 @@ static bool print_made(const char *flag, int *ret_rc)
 	return false;
 }
 
+/* ---- commands ---- */
+
+static int run_serve(struct server *s, const char *arg, struct err *e)
+{
+	(void)arg;
+	return command_serve(s, e);
+}
+
+static int run_migrate(struct server *s, const char *arg, struct err *e)
+{
+	(void)arg;
+	return command_migrate(&s->app.conf, e);
+}
+
+static int run_bootstrap(struct server *s, const char *arg, struct err *e)
+{
+	return command_bootstrap(&s->app.conf, arg != NULL, e);
+}
+
+static int run_snapshot(struct server *s, const char *arg, struct err *e)
+{
+	(void)arg;
+	return command_snapshot(&s->app.conf, e);
+}
+
+static int run_fsck(struct server *s, const char *arg, struct err *e)
+{
+	return command_fsck(&s->app.conf, arg != NULL, e);
+}
+
+static int run_join_token(struct server *s, const char *arg, struct err *e)
+{
+	return command_join_token(&s->app.conf, arg != NULL ? arg : "default", e);
+}
+
+/* The settings have been read; what they say of the address is looked at as well. */
+static int run_check(struct server *s, const char *arg, struct err *e)
+{
+	char *host;
+	int port;
+
+	(void)arg;
+	return split_listen(s->app.conf.listen, s->arena, &host, &port, e);
+}
+
+static const struct server_command {
+	const char *name;
+	const char *flag; /* the one argument that it may have; "": any; NULL: none */
+	int (*fn)(struct server *s, const char *arg, struct err *e);
+} server_commands[] = {
+	{ "serve", NULL, run_serve },
+	{ "migrate", NULL, run_migrate },
+	{ "bootstrap", "--recover", run_bootstrap },
+	{ "snapshot", NULL, run_snapshot },
+	{ "fsck", "--deep", run_fsck },
+	{ "join-token", "", run_join_token },
+	{ "check", NULL, run_check },
+	{ 0 },
+};
+
+static int check_arguments(
+	const struct server_command *c, int argc, const char *const *argv, struct err *e)
+{
+	bool any = c->flag != NULL && c->flag[0] == '\0';
+
+	if (argc <= 1 || (argc == 2 && c->flag != NULL && (any || strcmp(argv[1], c->flag) == 0)))
+		return 0;
+	return err_set(e, ERR_INVALID, "%s takes %s, not %.60s; see --help", c->name,
+		any               ? "one argument"
+		: c->flag != NULL ? c->flag
+				  : "no argument",
+		argv[any ? 2 : 1]);
+}
+
 static int run_command(struct server *s, int argc, const char *const *argv, struct err *e)
 {
-	const struct settings *conf = &s->app.conf;
-	const char *command = argc > 0 ? argv[0] : "serve";
+	const struct server_command *c = server_commands;
+	const char *name = argc > 0 ? argv[0] : "serve";
 
-	if (strcmp(command, "replay") == 0 && (argc == 2 || argc == 3))
+	if (strcmp(name, "replay") == 0) {
+		if (argc != 2 && argc != 3)
+			return err_set(e, ERR_INVALID, "usage: replay FILE [STEP_ID]");
 		return command_replay(argv[1], argc == 3 ? argv[2] : NULL, e);
-	if (conf->database_url.n == 0)
+	}
+	while (c->name != NULL && strcmp(c->name, name) != 0)
+		c++;
+	if (c->name == NULL)
+		return err_set(e, ERR_INVALID, "unknown command %.60s; see --help", name);
+	if (check_arguments(c, argc, argv, e) < 0)
+		return -1;
+	if (s->app.conf.database_url.n == 0)
 		return err_set(e, ERR_INVALID,
 			"database-url is needed (TIDEMILL_DATABASE_URL or "
 			"TIDEMILL_DATABASE_URL_FILE)");
-	if (strcmp(command, "serve") == 0 && argc <= 1)
-		return command_serve(s, e);
-	if (strcmp(command, "migrate") == 0 && argc == 1)
-		return command_migrate(conf, e);
-	if (strcmp(command, "bootstrap") == 0 && argc <= 2)
-		return command_bootstrap(conf, argc == 2 && strcmp(argv[1], "--recover") == 0, e);
-	if (strcmp(command, "snapshot") == 0 && argc == 1)
-		return command_snapshot(conf, e);
-	if (strcmp(command, "fsck") == 0 && (argc == 1 || strcmp(argv[1], "--deep") == 0))
-		return command_fsck(conf, argc > 1, e);
-	if (strcmp(command, "join-token") == 0 && argc <= 2)
-		return command_join_token(conf, argc == 2 ? argv[1] : "default", e);
-	if (strcmp(command, "check") == 0)
-		return 0;
-	return err_set(e, ERR_INVALID, "unknown command %.60s; see --help", command);
+	return c->fn(s, argc > 1 ? argv[1] : NULL, e);
 }
 
 static int read_proxies(struct server *s, struct err *e)

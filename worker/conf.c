@@ -21,7 +21,8 @@ const struct conf_row worker_conf_rows[] = {
 		       "default: the system's" },
 	{ "join-token", CONF_SECRET, AT(join_token),
 		.doc = "Token that enrols this worker; needed once, and when the server is made "
-		       "anew" },
+		       "anew; a file of it may be gone after that",
+		.used_up = true },
 	{ "name", CONF_TEXT, AT(name), .doc = "Unique name of this worker; default: the host's" },
 	{ "work-dir", CONF_TEXT, AT(work_dir), "/var/lib/tidemill-worker",
 		.doc = "Folder of the credential, the attempts and the cache; one worker each" },

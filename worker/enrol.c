@@ -177,8 +177,8 @@ int credential_enrol(const struct worker_conf *c, struct loop *loop, struct aren
 
 	if (c->join_token.n == 0)
 		return err_set(e, ERR_INVALID,
-			"this worker is not enrolled yet: give join-token (TIDEMILL_JOIN_TOKEN or "
-			"TIDEMILL_JOIN_TOKEN_FILE)");
+			"this worker is not enrolled yet: give join-token (TIDEMILL_JOIN_TOKEN, or "
+			"TIDEMILL_JOIN_TOKEN_FILE with a file that exists)");
 	http = fetch_client_new(loop, &o, e);
 	if (http == NULL)
 		return -1;

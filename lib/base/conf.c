@@ -99,8 +99,13 @@ static int find_value(const struct source *s, const struct conf_row *row, struct
 		return 0;
 	}
 	env_name(row->name, "_FILE", name);
-	if (row->type == CONF_SECRET && (value = getenv(name)) != NULL)
-		return from_secret_file(s, value, ret, e);
+	if (row->type == CONF_SECRET && (value = getenv(name)) != NULL) {
+		int rc = from_secret_file(s, value, ret, e);
+		if (rc == 0 || !row->used_up || e->code != ERR_NOT_FOUND)
+			return rc;
+		*ret = STR("");
+		return 0;
+	}
 	*ret_from = "the settings file";
 	if (from_file(s, row->name, ret))
 		return 0;

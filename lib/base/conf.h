@@ -30,6 +30,7 @@ struct conf_row {
 	const char *fallback; /* text of the default; NULL: empty, 0, false */
 	int64_t min, max; /* INT, SIZE, SPAN; 0, 0: no bounds */
 	const char *doc;
+	bool used_up; /* SECRET: needed once; the file that NAME_FILE names may be gone */
 };
 
 /* Reads all rows (the table ends with name NULL) into *out. argv holds the options only; what does

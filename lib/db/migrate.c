@@ -38,6 +38,12 @@ static int server_says(const struct run *r, enum err_code c, const char *doing, 
 	return err_set(e, c, "%s: %.*s", doing, STR_ARG(first));
 }
 
+/* Such as that a table is there already. */
+static void silence(void *arg, const PGresult *notice)
+{
+	(void)arg, (void)notice;
+}
+
 static int open_session(struct run *r, const char *conninfo, struct err *e)
 {
 	struct conninfo info = { .n = 0 };
@@ -50,6 +56,7 @@ static int open_session(struct run *r, const char *conninfo, struct err *e)
 		r->pg = PQconnectdbParams(
 			(const char *const *)info.words, (const char *const *)info.values, 0);
 		bad = PQstatus(r->pg) != CONNECTION_OK;
+		(void)PQsetNoticeReceiver(r->pg, silence, NULL);
 	} while (bad && may_wait(r));
 	conninfo_done(&info);
 	return bad ? server_says(r, ERR_DATABASE, "The database cannot be reached", e) : 0;

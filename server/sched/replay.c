@@ -88,7 +88,14 @@ static void explain(const struct snapshot_file *f, const struct place_result *r,
 			explain_waiting(f, r, i, out);
 			return;
 		}
-	buf_addf(out, "there is no step %.*s in it\n", STR_ARG(step));
+}
+
+bool replay_has_step(const struct snapshot_file *f, struct str step)
+{
+	for (size_t i = 0; i < f->snapshot.steps_n; i++)
+		if (str_eq(f->snapshot.steps[i].id, step))
+			return true;
+	return false;
 }
 
 bool replay_snapshot(const struct snapshot_file *f, struct str step, struct buf *out)

@@ -615,6 +615,10 @@ def test_credential(server, worker):
     assert credential["worker_id"] in server.enrolled.values() and credential["server"] == server.url
     done = worker.run("join", TIDEMILL_JOIN_TOKEN="")
     assert done.returncode == 0 and done.stdout.strip() == credential["worker_id"] and len(server.enrolled) == 1
+    gone = {k: v for k, v in worker.env().items() if k != "TIDEMILL_JOIN_TOKEN"}
+    gone["TIDEMILL_JOIN_TOKEN_FILE"] = os.path.join(worker.folder, "used-up")
+    done = subprocess.run([WORKER, "join"], env=gone, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.strip() == credential["worker_id"], "the token is needed once"
     assert "another worker" in worker.run().stderr
     other = worker.run("join", TIDEMILL_SERVER="http://127.0.0.1:9")
     assert other.returncode == 1 and "enrolled with" in other.stderr

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 struct settings {
-	struct str url, name;
+	struct str url, name, join;
 	int64_t size, wait, count;
 	bool loud;
 	struct list hosts;
@@ -13,6 +13,7 @@ struct settings {
 
 static const struct conf_row rows[] = {
 	{ "t-url", CONF_SECRET, offsetof(struct settings, url), .doc = "address" },
+	{ "t-join", CONF_SECRET, offsetof(struct settings, join), .doc = "once", .used_up = true },
 	{ "t-name", CONF_TEXT, offsetof(struct settings, name), "x", .doc = "name" },
 	{ "t-size", CONF_SIZE, offsetof(struct settings, size), "1KiB", .doc = "size" },
 	{ "t-wait", CONF_SPAN, offsetof(struct settings, wait), "5s", .doc = "wait" },
@@ -96,5 +97,12 @@ void test_conf__refuses_what_is_wrong(void **state)
 	assert_int_equal(setenv("TIDEMILL_T_URL_FILE", "/no/such/file", 1), 0);
 	assert_int_equal(load(NULL, 0, NULL, a, &s, &e), -1);
 	(void)unsetenv("TIDEMILL_T_URL_FILE");
+	/* A secret that is needed once may be gone, but not be something else. */
+	assert_int_equal(setenv("TIDEMILL_T_JOIN_FILE", "/no/such/file", 1), 0);
+	assert_int_equal(load(NULL, 0, NULL, a, &s, &e), 0);
+	assert_int_equal(s.join.n, 0);
+	assert_int_equal(setenv("TIDEMILL_T_JOIN_FILE", "/", 1), 0);
+	assert_int_equal(load(NULL, 0, NULL, a, &s, &e), -1);
+	(void)unsetenv("TIDEMILL_T_JOIN_FILE");
 	arena_drop(a);
 }
