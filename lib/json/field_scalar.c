@@ -200,9 +200,9 @@ static int wrong_enum(struct field_reader *r, const struct field *f, struct str 
 			best = d;
 			near = f->names[i];
 		}
-		if (n < sizeof list)
+		if (n < sizeof list && f->names[i][0] != '\0')
 			(void)str_print(
-				list + n, sizeof list - n, "%s%s", i == 0 ? "" : ", ", f->names[i]);
+				list + n, sizeof list - n, "%s%s", n == 0 ? "" : ", ", f->names[i]);
 		n = strlen(list);
 	}
 	if (near != NULL)

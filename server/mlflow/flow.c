@@ -286,7 +286,14 @@ static void project_on_row(struct call *c, const struct db_rows *rows)
 
 	if (rows[0].n != 0)
 		f->project_id = arena_str(c->arena, db_str(&rows[0], 0, 0));
-	if (rows[0].n == 0 || !may_see(c, f->project_id, role))
+	struct str said = http_header(c->req, "X-Tidemill-Project");
+	if ((rows[0].n == 0 || !may_see(c, f->project_id, role)) && said.n != 0)
+		flow_invalid(c,
+			"There is no project %.63s that this token opens. Say which project this "
+			"is "
+			"about in the header X-Tidemill-Project.",
+			arena_dup(c->arena, said));
+	else if (rows[0].n == 0 || !may_see(c, f->project_id, role))
 		flow_invalid(c,
 			"Say which project this is about: use a token that is limited to one, or "
 			"send its name in the header X-Tidemill-Project.");

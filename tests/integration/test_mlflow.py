@@ -104,6 +104,7 @@ def test_without_a_project(api):
     assert reply.status == 400 and "X-Tidemill-Project" in reply.json()["message"]
     other = api.post(f"{M}/experiments/create", {"name": "nowhere"}, headers={"X-Tidemill-Project": "no-such"})
     assert other.status == 400
+    assert "There is no project no-such that this token opens" in other.json()["message"]
     api.post("/api/v1/projects", {"name": "default"}, expect=201)
     assert api.post(f"{M}/experiments/create", {"name": "nowhere"}).status == 200
 
