@@ -186,7 +186,8 @@ const struct command commands[] = {
 		FLAGS({ "follow", FLAG_BOOL, .doc = "Show the logs meanwhile" }, WAIT_FLAGS),
 		cmd_run_wait, "runs.get", &view_run, "Wait for its end; the exit code tells it" },
 	{ "run logs", "RUN", FLAGS(LOG_FLAGS), cmd_run_logs, "logs.step", NULL,
-		"Logs of its steps; with -o json each line is an object of its own" },
+		"Logs of its steps; with -o json each line is an object with its step and "
+		"attempt" },
 	{ "run artifacts", "RUN",
 		FLAGS({ "step", FLAG_TEXT, .arg = "NAME", .doc = "Of this step" },
 			{ "path", FLAG_TEXT, .query = true, .arg = "FOLDER",
@@ -285,7 +286,7 @@ const struct command commands[] = {
 	{ "monitor decisions", "NAME", LISTS, generic_list, "decisions.list", &view_decision,
 		"Its decisions, newest first" },
 	{ "monitor observe", "NAME FILE", FLAGS(BATCH), cmd_monitor_observe, "observations.add",
-		&view_observation, "Send production's rows, CSV or NDJSON" },
+		&view_observation, "Send production's rows, CSV or NDJSON, also packed (.gz)" },
 	{ "monitor labels", "NAME FILE", FLAGS(BATCH), cmd_monitor_labels, "labels.add",
 		&view_observation, "Send labels that came late: id, time, label" },
 	{ "monitor close", "NAME",

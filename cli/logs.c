@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/json/json_write.h"
 #include "lib/regex/regex.h"
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ struct tail {
 	struct cli *c;
 	struct regex *re; /* of --grep while following: pages are searched by the server */
 	const struct log_options *o;
-	struct str attempt;
+	struct str step, attempt; /* the name of one, the id of the other */
 	struct seen seen;
 	struct buf line;
 	FILE *to;
@@ -96,6 +97,30 @@ static bool is_line_wanted(const struct tail *t, const struct jsn *l)
 	return t->re == NULL || regex_matches(t->re, text.p != NULL ? text.p : "", text.n);
 }
 
+/* The API's object, and whose line it is: those of several steps come in one stream. */
+static void put_object(const struct tail *t, const struct jsn *l, struct buf *out)
+{
+	struct jsn_out w = jsn_out(out);
+
+	jsn_obj_begin(&w);
+	for (size_t i = 0; i < jsn_count(l); i++) {
+		struct buf value;
+		buf_init(&value, LINE_MAX_BYTES);
+		jsn_write(jsn_at(l, i), &value);
+		jsn_key_str(&w, jsn_name(jsn_at(l, i)));
+		jsn_raw(&w, buf_str(&value));
+		buf_done(&value);
+	}
+	jsn_key(&w, "step");
+	if (t->step.n != 0)
+		jsn_str(&w, t->step);
+	else
+		jsn_null(&w);
+	jsn_key(&w, "attempt");
+	jsn_str(&w, t->attempt);
+	jsn_obj_end(&w);
+}
+
 static int write_line(struct tail *t, const struct jsn *l, struct err *e)
 {
 	struct str text = jsn_get_str(jsn_get(l, "text"));
@@ -103,7 +128,7 @@ static int write_line(struct tail *t, const struct jsn *l, struct err *e)
 
 	buf_clear(&t->line);
 	if (t->c->output != OUTPUT_TABLE) {
-		jsn_write(l, &t->line);
+		put_object(t, l, &t->line);
 	} else {
 		if (t->o->grep.p != NULL)
 			buf_addf(&t->line, "%lld:", (long long)jsn_get_int(jsn_get(l, "line"), 0));
@@ -268,21 +293,20 @@ static int compile(struct tail *t, struct err *e)
 	return t->re != NULL ? 0 : cli_usage(e, "--grep: %s", why);
 }
 
-/* From line `from` on; 0: what the options say. */
-static int show_attempt(struct cli *c, struct str attempt, const struct log_options *o,
-	int64_t from, FILE *to, struct err *e)
+/* From line `from` on; 0: what the options say. Of t are set: c, o, step, attempt, to. */
+static int show_attempt(struct tail *t, int64_t from, struct err *e)
 {
-	struct tail t = { .c = c, .o = o, .attempt = attempt, .to = to, .seen = { .next = from } };
 	int rc;
 
-	if (o->raw)
-		return print_raw(c, attempt, e);
-	if (compile(&t, e) < 0)
+	t->seen.next = from;
+	if (t->o->raw)
+		return print_raw(t->c, t->attempt, e);
+	if (compile(t, e) < 0)
 		return -1;
-	buf_init(&t.line, LINE_MAX_BYTES);
-	rc = o->follow ? follow_attempt(&t, e) : read_pages(&t, e);
-	buf_done(&t.line);
-	regex_free(t.re);
+	buf_init(&t->line, LINE_MAX_BYTES);
+	rc = t->o->follow ? follow_attempt(t, e) : read_pages(t, e);
+	buf_done(&t->line);
+	regex_free(t->re);
 	return rc;
 }
 
@@ -295,9 +319,13 @@ int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e)
 
 	if (api_do(c, &q, &r, e) < 0)
 		return -1;
-	struct str attempt = jsn_get_str(jsn_get(r.root, "attempt_id"));
-	if (attempt.n != 0)
-		rc = show_attempt(c, attempt, &o, 0, stderr, e);
+	struct tail t = { .c = c,
+		.o = &o,
+		.step = jsn_get_str(jsn_get(r.root, "name")),
+		.attempt = jsn_get_str(jsn_get(r.root, "attempt_id")),
+		.to = stderr };
+	if (t.attempt.n != 0)
+		rc = show_attempt(&t, 0, e);
 	api_done(&r);
 	return rc;
 }
@@ -360,6 +388,11 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct run_logs *l = arg;
 	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
+	struct tail t = { .c = l->c,
+		.o = l->o,
+		.step = jsn_get_str(jsn_get(step, "name")),
+		.attempt = attempt,
+		.to = stdout };
 	bool nothing = l->o->tail == 0 && !l->o->follow;
 
 	if (!is_wanted(l, step))
@@ -372,12 +405,11 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 	if (l->o->step.p == NULL) {
 		int64_t n = jsn_get_int(jsn_get(step, "attempts"), 1);
 		if (n > 1)
-			cli_say(l->c, "==> %.*s, attempt %lld <==",
-				STR_ARG(jsn_get_str(jsn_get(step, "name"))), (long long)n);
+			cli_say(l->c, "==> %.*s, attempt %lld <==", STR_ARG(t.step), (long long)n);
 		else
-			cli_say(l->c, "==> %.*s <==", STR_ARG(jsn_get_str(jsn_get(step, "name"))));
+			cli_say(l->c, "==> %.*s <==", STR_ARG(t.step));
 	}
-	return show_attempt(l->c, attempt, l->o, start_of(l, attempt), stdout, e);
+	return show_attempt(&t, start_of(l, attempt), e);
 }
 
 /* Whether the run had ended before its steps are looked at: then nothing new comes after. */
@@ -441,13 +473,56 @@ int logs_run(struct cli *c, struct str run, const struct log_options *o, struct 
 	return rc;
 }
 
+/* ---- one attempt by its id ------------------------------------------------------------------- */
+
+struct owner {
+	struct tail *t;
+	bool found; /* among the attempts of the step at hand */
+};
+
+static int on_attempt(void *arg, const struct jsn *attempt, struct err *e)
+{
+	struct owner *o = arg;
+
+	(void)e;
+	if (str_eq(jsn_get_str(jsn_get(attempt, "id")), o->t->attempt))
+		o->found = true;
+	return 0;
+}
+
+static int on_owner(void *arg, const struct jsn *step, struct err *e)
+{
+	struct owner *o = arg;
+	struct api_call q = { .route = "attempts.list",
+		.params = { jsn_get_str(jsn_get(step, "id")) } };
+	struct str more;
+
+	if (o->t->step.n != 0)
+		return 0;
+	if (str_eq(jsn_get_str(jsn_get(step, "attempt_id")), o->t->attempt))
+		o->found = true;
+	else if (api_each(o->t->c, &q, 0, on_attempt, o, &more, e) < 0)
+		return -1;
+	if (o->found)
+		o->t->step = arena_str(o->t->c->arena, jsn_get_str(jsn_get(step, "name")));
+	return 0;
+}
+
 static int show_one(struct cli *c, struct str attempt, const struct log_options *o, struct err *e)
 {
+	struct tail t = { .c = c, .o = o, .attempt = attempt, .to = stdout };
+	struct api_call steps = { .route = "steps.list", .params = { cli_arg(c, 0) } };
+	struct owner owner = { .t = &t };
+	struct str more;
 	int64_t from = 0;
 
 	if (o->tail == 0 && find_end(c, attempt, &from, e) < 0)
 		return -1;
-	return o->tail == 0 && !o->follow ? 0 : show_attempt(c, attempt, o, from, stdout, e);
+	if (o->tail == 0 && !o->follow)
+		return 0;
+	if (c->output != OUTPUT_TABLE && api_each(c, &steps, 0, on_owner, &owner, &more, e) < 0)
+		return -1;
+	return show_attempt(&t, from, e);
 }
 
 int cmd_run_logs(struct cli *c, struct err *e)

@@ -5,15 +5,20 @@
 #include "cli/send.h"
 #include "cli/view.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/crypto/hash.h"
+#include "lib/zip/gunzip.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROWS_SHOWN = 10, DEPTH_SHOWN = 6 };
+enum { ROWS_SHOWN = 10, DEPTH_SHOWN = 6, READ_SIZE = 1 << 16, UNPACKED_MAX_GB = 64 };
 
 /* ---- model alias set ------------------------------------------------------------------------- */
 
@@ -58,14 +63,100 @@ int cmd_alias_set(struct cli *c, struct err *e)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+static bool is_packed(struct str path)
+{
+	return str_ends(path, STR(".gz"));
+}
+
 static const char *type_of(struct str path)
 {
+	if (is_packed(path))
+		path = str_slice(path, 0, path.n - 3);
 	if (str_ends(path, STR(".ndjson")) || str_ends(path, STR(".jsonl")))
 		return "application/x-ndjson";
 	return "text/csv";
 }
 
-/* Sent twice, the same file is the same batch. */
+static ssize_t read_some(int fd, char *room)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, room, READ_SIZE);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+/* A file without a name, which is gone with its descriptor. */
+static int open_scratch(int *ret, struct err *e)
+{
+	const char *folder = getenv("TMPDIR");
+	char path[4096];
+
+	if (folder == NULL || folder[0] == '\0')
+		folder = "/tmp";
+	if (!str_print(path, sizeof path, "%s/tidemill-XXXXXX", folder))
+		return err_set(e, ERR_INVALID, "TMPDIR is too long");
+	int fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(e, "make a file in", folder);
+	(void)unlink(path);
+	*ret = fd;
+	return 0;
+}
+
+static int on_unpacked(void *arg, struct str piece, struct err *e)
+{
+	const int *to = arg;
+
+	return fs_write_all(*to, piece, "the unpacked rows", e);
+}
+
+static int unpack(int from, int to, struct err *e)
+{
+	struct gunzip *g = gunzip_new((uint64_t)UNPACKED_MAX_GB << 30);
+	char *room = mem_new(1, READ_SIZE);
+	ssize_t got;
+	int rc = 0;
+
+	while (rc == 0 && (got = read_some(from, room)) != 0)
+		rc = got < 0 ? err_errno(e, "read", "the packed rows")
+			     : gunzip_add(
+				       g, (struct str){ room, (size_t)got }, on_unpacked, &to, e);
+	if (rc == 0)
+		rc = gunzip_end(g, e);
+	mem_free(room);
+	gunzip_free(g);
+	return rc;
+}
+
+/* The rows as they are sent: of a packed file what is in it; they begin at the descriptor. */
+static int open_rows(const struct cli *c, int64_t *ret_length, int *ret_fd, struct err *e)
+{
+	const struct document d = { .file = cli_arg(c, 1) };
+	struct stat st;
+	int packed, fd = -1;
+
+	if (!is_packed(d.file))
+		return cli_open(c->args[1], ret_length, ret_fd, e);
+	if (cli_open(c->args[1], ret_length, &packed, e) < 0)
+		return -1;
+	int rc = open_scratch(&fd, e);
+	if (rc == 0 && unpack(packed, fd, e) < 0)
+		rc = document_name(&d, e);
+	if (rc == 0 && (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		rc = err_errno(e, "read", c->args[1]);
+	(void)close(packed);
+	if (rc == 0) {
+		*ret_length = st.st_size;
+		*ret_fd = fd;
+	} else if (fd >= 0) {
+		(void)close(fd);
+	}
+	return rc;
+}
+
+/* Sent twice, the same rows are the same batch, packed or not. */
 static int batch_of(struct cli *c, int fd, struct str *ret, struct err *e)
 {
 	unsigned char digest[HASH_SIZE];
@@ -77,11 +168,9 @@ static int batch_of(struct cli *c, int fd, struct str *ret, struct err *e)
 	if (ret->p != NULL)
 		return 0;
 	h = hash_new();
-	room = mem_new(1, 1 << 16);
-	while ((got = read(fd, room, 1 << 16)) > 0 || (got < 0 && errno == EINTR)) {
-		if (got > 0)
-			hash_add(h, (struct str){ room, (size_t)got });
-	}
+	room = mem_new(1, READ_SIZE);
+	while ((got = read_some(fd, room)) > 0)
+		hash_add(h, (struct str){ room, (size_t)got });
 	hash_end(h, digest);
 	hash_free(h);
 	mem_free(room);
@@ -141,7 +230,7 @@ static int send_rows(struct cli *c, struct err *e)
 		.idle = 60 * INT64_C(1000000) };
 	struct str batch;
 
-	if (cli_open(c->args[1], &q.length, &q.fd, e) < 0)
+	if (open_rows(c, &q.length, &q.fd, e) < 0)
 		return -1;
 	int rc = batch_of(c, q.fd, &batch, e);
 	if (rc == 0) {

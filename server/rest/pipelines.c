@@ -54,7 +54,8 @@ static const char *blame(const struct pipeline_put *in)
 }
 
 /* The file is not valid. Where it came with the request the pointer goes into it; else the place is
- * in the words, and the pointer at what led there. */
+ * in the words, and the pointer at what led there: such a request can be parsed, and is not valid.
+ */
 static void put_refuse(struct call *c, struct str commit, const struct err *why)
 {
 	const struct pipeline_put *in = c->in;
@@ -68,11 +69,9 @@ static void put_refuse(struct call *c, struct str commit, const struct err *why)
 	} else if (commit.n != 0) {
 		(void)err_field(&e, blame(in), "%.100s at commit %.12s: %s%s%s", p->path.p,
 			commit.p, field, after, why->msg);
-		e.code = why->code;
 	} else {
 		(void)err_field(
 			&e, blame(in), "the file as it is stored: %s%s%s", field, after, why->msg);
-		e.code = why->code;
 	}
 	call_fail(c, &e);
 }

@@ -42,13 +42,14 @@ static void submit_refuse(struct call *c, const struct err *why)
 {
 	const struct run_new *in = c->in;
 	struct err e = *why;
+	bool bad = e.code == ERR_INVALID || e.code == ERR_MALFORMED;
 	bool ours = e.field[0] == '\0' || str_starts(str_c(e.field), STR("/inputs")) ||
 		    strcmp(e.field, "/pipeline") == 0 ||
 		    (in->ref.n != 0 && strcmp(e.field, "/ref") == 0);
 
 	if (e.code == ERR_INVALID && in->source.n != 0 && !ours) {
 		err_field_prefix(&e, "source");
-	} else if (e.code == ERR_INVALID && !ours) {
+	} else if (bad && in->source.n == 0 && !ours) {
 		(void)err_field(&e, in->ref.n != 0 ? "/ref" : "/pipeline",
 			"the pipeline %.*s: %s: %s", STR_ARG(in->pipeline), why->field, why->msg);
 	}

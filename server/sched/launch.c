@@ -35,7 +35,6 @@ static void launch_on_failed(void *arg)
 	arena_drop(f->arena);
 }
 
-/* The error is in f->err; told in a later turn, since a launch may fail at once. */
 /* Of what is in the file the place in its text is told, if it has not been. */
 static void locate(struct flow *f)
 {
@@ -46,9 +45,23 @@ static void locate(struct flow *f)
 		yaml_locate(f->source, &f->err);
 }
 
+/* A file that was read from the repository is named, and what led there is pointed at: whoever
+ * asks for the run has not sent it. */
+static void name_file(struct flow *f)
+{
+	struct err why = f->err;
+
+	if (f->commit.n == 0 || !str_starts(str_c(why.msg), STR("line ")))
+		return;
+	(void)err_field(&f->err, f->in->ref.n != 0 ? "/ref" : "/pipeline",
+		"%.100s at commit %.12s: %s", f->path.p, f->commit.p, why.msg);
+}
+
+/* The error is in f->err; told in a later turn, since a launch may fail at once. */
 static void launch_fail(struct flow *f)
 {
 	locate(f);
+	name_file(f);
 	loop_defer(f->app->loop, launch_on_failed, f);
 }
 

@@ -737,6 +737,16 @@ def test_what_leads_to_no_file_is_named(real, repository):
                           ({"pipeline": "named", "inputs": {"no": 1}}, "/inputs/no")):
         [error] = api.post(f"{base}/runs", body, expect=422).json()["errors"]
         assert (error["in"], error["pointer"]) == ("body", pointer), (body, error)
+    (folder / "named.yaml").write_text("apiVersion: tidemill/v1\nkind: [\n")
+    at = commit()
+    api.put(f"{base}/pipelines/named", {"path": "named.yaml"}, expect=422)
+    for args in (["run", "submit", "named"], ["pipeline", "register", "named", folder, "--path", "named.yaml"]):
+        said = real.run(*args, expect=2).stderr
+        assert f"named.yaml at commit {at[:12]}: line 3" in said and "cannot be parsed" not in said
+    (folder / "named.yaml").write_text((folder / "broken.yaml").read_text())
+    at = commit()
+    [error] = api.post(f"{base}/runs", {"pipeline": "named"}, expect=422).json()["errors"]
+    assert error["pointer"] == "/pipeline" and error["detail"].startswith(f"named.yaml at commit {at[:12]}: line ") and "/spec/stepz" in error["detail"]
     (folder / "named.yaml").unlink()
     commit()
     [error] = api.post(f"{base}/runs", {"pipeline": "named"}, expect=422).json()["errors"]
@@ -760,7 +770,13 @@ def test_a_run_is_followed_over_its_steps(real, worker, tmp_path):
     assert len(real.run("logs", run["id"], "--step", "then", "--since", "1h").stdout.splitlines()) == 2000
     raw = real.run("logs", run["id"], "--step", "work", "--raw").stdout
     assert sorted(raw.replace("no end", "no end\n").splitlines()) == ["n=5 word=9", "no end", "oops"]
-    assert [s["name"] for s in real.json("run", "steps", run["id"])["items"]] == ["work", "then"]
+    steps = {s["name"]: s["attempt_id"] for s in real.json("run", "steps", run["id"])["items"]}
+    assert list(steps) == ["work", "then"]
+    said = [json.loads(line) for line in real.run("logs", run["id"], "-o", "json").stdout.splitlines()]
+    assert [(x["step"], x["attempt"]) for x in said] == [("work", steps["work"])] * 3 + [("then", steps["then"])] * 2000
+    assert {"line", "time", "stream", "text", "step", "attempt"} <= set(said[0])
+    [last] = real.run("logs", run["id"], "--attempt", steps["then"], "--tail", "1", "-o", "json").stdout.splitlines()
+    assert (json.loads(last)["step"], json.loads(last)["attempt"], json.loads(last)["text"]) == ("then", steps["then"], "line 2000")
     assert any("run.succeeded" in e for e in real.run("events", "--from", "1", "--topic", run["id"]).stdout.splitlines())
     real.run("run", "delete", run["id"], "--yes")
     real.run("run", "show", run["id"], expect=3)

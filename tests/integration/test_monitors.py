@@ -311,6 +311,16 @@ def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path)
     (tmp_path / "wrong.csv").write_text("\n".join([HEADER, *rows_of("2021-01-01", 1), "x"]) + "\n")
     assert f"not valid: {tmp_path}/wrong.csv: line 3 has 1 cell, the header has" in cli("observe", "told", tmp_path / "wrong.csv", expect=2).stderr
     assert "wrong.csv" not in cli("observe", "none", tmp_path / "wrong.csv", expect=3).stderr
+    packed, plain = tmp_path / "rows.csv.gz", (tmp_path / "rows.csv").read_bytes()
+    packed.write_bytes(gzip.compress(plain[:100]) + gzip.compress(plain[100:]))  # two members are one file
+    again = dict(line.split("\t") for line in cli("observe", "told", packed).stdout.splitlines())
+    assert [again[k] for k in ("ROWS", "DUPLICATES", "LATE")] == [said[k] for k in ("ROWS", "DUPLICATES", "LATE")]  # as the same batch
+    packed.write_bytes(gzip.compress(plain)[:-9])
+    assert f"{packed}: the gzip file is cut" in cli("observe", "told", packed, expect=2).stderr
+    packed.write_bytes(plain)
+    assert f"{packed}: not a whole gzip file" in cli("labels", "told", packed, expect=2).stderr
+    (tmp_path / "labels.ndjson.gz").write_bytes(gzip.compress(b'{"id": "nobody", "y": 1}\n'))
+    assert "labels of rows that are not there: 1" in cli("labels", "told", tmp_path / "labels.ndjson.gz").stderr
     said, warned = observe("id,y", "nobody,1", what="labels")
     assert (said["ROWS"], said["UNKNOWN"]) == ("0", "1") and warned == "Warning: labels of rows that are not there: 1\n"
 
