@@ -22,11 +22,29 @@ struct finder {
 	size_t n;
 };
 
+/* What a data set cannot call a file. */
+static int check_name(struct str name, struct err *e)
+{
+	struct buf shown;
+
+	if (str_utf8_valid(name) && !str_has_control(name))
+		return 0;
+	buf_init(&shown, 4096);
+	for (size_t i = 0; i < name.n; i++)
+		buf_addc(&shown, (unsigned char)(name.p[i] - ' ') < 0x5f ? name.p[i] : '?');
+	(void)cli_usage(e, "the name of the file %.200s %s", buf_str(&shown).p,
+		str_has_control(name) ? "has a control character" : "is not UTF-8");
+	buf_done(&shown);
+	return -1;
+}
+
 static int add_file(struct finder *f, struct str path, struct str name, int64_t size, struct err *e)
 {
 	if (f->n == FILES_LIMIT)
 		return err_set(
 			e, ERR_TOO_LARGE, "a version has at most %d files", (int)FILES_LIMIT);
+	if (check_name(name, e) < 0)
+		return -1;
 	for (size_t i = 0; i < f->n; i++) {
 		if (str_eq(f->files[i].name, name))
 			return cli_usage(e, "two files would both be called %.*s", STR_ARG(name));

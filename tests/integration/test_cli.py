@@ -509,6 +509,15 @@ def test_projects_and_members(real):
     real.run("project", "show", "gone", expect=3)
 
 
+@pytest.mark.parametrize("name,words", [(b"a\xffb", "a?b is not UTF-8"), (b"a\nb", "a?b has a control character")])
+def test_files_that_no_data_set_can_name_are_named(fake, tmp_path, name, words):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with open(os.path.join(os.fsencode(folder), name), "w") as f:
+        f.write("x")
+    assert words in fake.run("dataset", "push", "d", str(folder), expect=2).stderr
+
+
 def test_push_append_and_download(real, tmp_path):
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)
