@@ -257,6 +257,7 @@ start() {
 	find_state
 	say "The demo lives in $STATE"
 	stop_all
+	[ ! -e "$STATE/postgres" ] || say "What the last demo made there is removed"
 	(cd "$STATE" && rm -rf postgres server worker config repo parts models summary.json docker-host install ./*.log)
 	trap give_up EXIT
 	trap 'exit 130' INT
@@ -284,7 +285,7 @@ case ${1:-} in
 start) start ;;
 stop)
 	stop_all
-	say "The demo is stopped; its data is in $LINK"
+	say "The demo is stopped; its data is in $LINK until the next make demo"
 	;;
 *)
 	echo "usage: examples/demo.sh start|stop" >&2
