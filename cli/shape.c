@@ -161,11 +161,16 @@ void shape_triggers(const struct jsn *v, struct buf *out)
 
 void shape_schedules(const struct jsn *v, struct buf *out)
 {
-	for (size_t i = 0; i < jsn_count(v); i++) {
-		const struct jsn *s = jsn_at(v, i);
+	const struct jsn *all = jsn_get(v, "schedules");
+	bool paused = jsn_get_bool(jsn_get(v, "paused"), false);
+
+	for (size_t i = 0; i < jsn_count(all); i++) {
+		const struct jsn *s = jsn_at(all, i);
 		cell_add_text(text_of(s, "cron"), out);
 		buf_addc(out, '\t');
-		if (jsn_get_str(jsn_get(s, "next_at")).n != 0)
+		if (paused)
+			buf_adds(out, "none while the pipeline is paused");
+		else if (jsn_get_str(jsn_get(s, "next_at")).n != 0)
 			cell_add(CELL_FIELD, COLUMN_TIME, jsn_get(s, "next_at"), out);
 		else
 			buf_adds(out, "never again");

@@ -13,7 +13,7 @@ shape_fn shape_inputs; /* of a pipeline: by name, their rules */
 shape_fn shape_steps; /* of a pipeline, in an order in which they can run */
 shape_fn shape_dataset_refs, shape_model_refs; /* of a pipeline, by name */
 shape_fn shape_triggers;
-shape_fn shape_schedules; /* when each starts a run next */
+shape_fn shape_schedules; /* of a pipeline, the whole of it: when each starts a run next */
 shape_fn shape_owed; /* runs that triggers could not start yet, and why */
 shape_fn shape_model; /* what a pipeline registers, and its gate */
 shape_fn shape_datasets; /* of a run or model version: [{name, dataset, number}] */

@@ -60,8 +60,8 @@ VIEW(pipeline, "/name", { "NAME", "/name" }, { "ID", "/id", DETAILS },
 	{ "CREATED", "/created_at", T }, { "INPUTS", "/spec/inputs", SHAPED(inputs) },
 	{ "DATA", "/spec/datasets", SHAPED(dataset_refs) },
 	{ "MODELS", "/spec/models", SHAPED(model_refs) },
-	{ "TRIGGERS", "/spec/triggers", SHAPED(triggers) },
-	{ "NEXT", "/schedules", SHAPED(schedules) }, { "OWED", "/owed", SHAPED(owed) },
+	{ "TRIGGERS", "/spec/triggers", SHAPED(triggers) }, { "NEXT", "", SHAPED(schedules) },
+	{ "OWED", "/owed", SHAPED(owed) },
 	{ "CONCURRENCY", "/spec/concurrency", COLUMN_PAIRS, DETAILS },
 	{ "STEPS", "/spec/steps", SHAPED(steps) }, { "REGISTERS", "/spec/model", SHAPED(model) });
 

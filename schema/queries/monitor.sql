@@ -20,7 +20,7 @@ WHERE o.project_id = $1 AND o.name = $2;
 -- name: monitor_put_look :one
 -- params: project_id text, model text, pipeline text, name text, spec jsonb, source text
 SELECT (SELECT m.id FROM model m WHERE m.project_id = $1 AND m.name = $2) AS model_id,
-	EXISTS (SELECT 1 FROM pipeline p WHERE p.project_id = $1 AND p.name = $3) AS has_pipeline,
+	(SELECT p.spec FROM pipeline p WHERE p.project_id = $1 AND p.name = $3) AS pipeline,
 	o.id, o.version, o.spec -> 'window' AS window, o.model_id AS old_model_id, coalesce(o.spec = $5 AND o.source = $6, false) AS same,
 	EXISTS (SELECT 1 FROM monitor_window w WHERE w.monitor_id = o.id) AS has_windows
 FROM (SELECT 1) one LEFT JOIN monitor o ON o.project_id = $1 AND o.name = $4;

@@ -41,11 +41,12 @@ FROM pipeline p WHERE p.project_id = $1 AND p.name = $2;
 SELECT id, name, repository, ref, path, commit, paused, created_at, version, name AS page_key FROM pipeline
 WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3;
 
--- Runs that triggers owe are passed over with the rest.
+-- Runs that triggers owe are passed over with the rest, and so is what happens until the pipeline is resumed.
 -- name: pipeline_pause :exec
 -- params: project_id text, name text, paused bool, actor text
 WITH moved AS (
-	UPDATE pipeline SET paused = $3, version = version + 1 WHERE project_id = $1 AND name = $2 AND paused <> $3 RETURNING id
+	UPDATE pipeline SET paused = $3, resumed_at = CASE WHEN $3 THEN resumed_at ELSE now() END, version = version + 1
+	WHERE project_id = $1 AND name = $2 AND paused <> $3 RETURNING id
 ), over AS (
 	UPDATE trigger_due d SET over_at = now(), error = 'the pipeline was paused' FROM moved m
 	WHERE $3 AND d.pipeline_id = m.id AND d.over_at IS NULL

@@ -26,9 +26,10 @@ WITH RECURSIVE before AS (
 )
 SELECT first FROM before WHERE name = $2 LIMIT 1;
 
+-- Instants up to `passed` are settled or were passed over while the pipeline was paused.
 -- name: schedule_reached :many
 -- params: now timestamptz
-SELECT s.pipeline_id, s.cron, s.timezone, s.dst, s.missed, s.max, s.settled_at, p.paused
+SELECT s.pipeline_id, s.cron, s.timezone, s.dst, s.missed, s.max, s.settled_at, greatest(s.settled_at, p.resumed_at) AS passed, p.paused
 FROM pipeline_schedule s JOIN pipeline p ON p.id = s.pipeline_id WHERE s.next_at <= $1 ORDER BY s.next_at LIMIT 100;
 
 -- One that cannot be read any more, as when its time zone has gone, is looked at later.
@@ -61,7 +62,7 @@ INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
 SELECT p.id, 'pipeline', r.id, $2, $2
 FROM run r JOIN pipeline_trigger t ON t.kind = 'pipeline' AND t.subject = r.pipeline
 JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = r.project_id AND NOT p.paused
-WHERE r.id = $1 AND r.pipeline_id IS NOT NULL AND r.state IN ('succeeded', 'failed', 'cancelled')
+WHERE r.id = $1 AND r.ended_at > greatest(p.created_at, p.resumed_at) AND r.pipeline_id IS NOT NULL AND r.state IN ('succeeded', 'failed', 'cancelled')
 	AND coalesce(t.spec #>> '{pipeline,state}', 'succeeded') IN (r.state, 'ended')
 	AND NOT run_stems_from(r.id, p.id)
 	AND NOT EXISTS (SELECT 1 FROM run o WHERE o.pipeline_id = p.id AND o.trigger = 'pipeline' AND o.trigger_key = r.id)
@@ -74,7 +75,7 @@ INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
 SELECT p.id, 'pipeline', r.id, $1, $1
 FROM pipeline_trigger t JOIN pipeline p ON p.id = t.pipeline_id AND NOT p.paused
 JOIN run r ON r.project_id = p.project_id AND r.pipeline = t.subject
-WHERE t.kind = 'pipeline' AND r.ended_at > $1 - interval '1 hour' AND r.ended_at > p.created_at AND r.pipeline_id IS NOT NULL
+WHERE t.kind = 'pipeline' AND r.ended_at > $1 - interval '1 hour' AND r.ended_at > greatest(p.created_at, p.resumed_at) AND r.pipeline_id IS NOT NULL
 	AND coalesce(t.spec #>> '{pipeline,state}', 'succeeded') IN (r.state, 'ended')
 	AND NOT run_stems_from(r.id, p.id)
 	AND NOT EXISTS (SELECT 1 FROM run o WHERE o.pipeline_id = p.id AND o.trigger = 'pipeline' AND o.trigger_key = r.id)
@@ -88,7 +89,8 @@ SELECT DISTINCT p.id, 'dataset', v.id, $2, $2
 FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
 JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
 JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
-WHERE v.id = $1 AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
+WHERE v.id = $1 AND v.created_at > greatest(p.created_at, p.resumed_at)
+	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
 ON CONFLICT DO NOTHING;
 
 -- The same for versions made lately, because a server may have gone away in between.
@@ -99,7 +101,7 @@ SELECT DISTINCT p.id, 'dataset', v.id, $1, $1
 FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
 JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
 JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
-WHERE v.created_at > $1 - interval '1 hour' AND v.created_at > p.created_at
+WHERE v.created_at > $1 - interval '1 hour' AND v.created_at > greatest(p.created_at, p.resumed_at)
 	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
 ON CONFLICT DO NOTHING;
 

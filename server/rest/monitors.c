@@ -42,25 +42,6 @@ static void monitor_get(struct call *c)
 
 /* ---- put ---- */
 
-static int check_inputs(struct call *c, const struct monitor_spec *spec, struct err *e)
-{
-	const struct spec_scope scope = { .window_start = CLOCK_DAY, .window_end = 2 * CLOCK_DAY };
-
-	for (size_t i = 0; i < spec->retrain.inputs.n; i++) {
-		const struct field_pair *p = list_at(&spec->retrain.inputs, struct field_pair, i);
-		struct str text;
-		if (spec_render_text(p->value, &scope, c->arena, &text, e) == 0)
-			continue;
-		e->field[0] = '\0';
-		err_field_prefix(e, p->key.p);
-		err_field_prefix(e, "inputs");
-		err_field_prefix(e, "retrain");
-		err_field_prefix(e, "spec");
-		return -1;
-	}
-	return 0;
-}
-
 static int check_file(struct call *c, const struct monitor_file *f, struct err *e)
 {
 	if (!str_is(f->api_version, "tidemill/v1"))
@@ -69,7 +50,7 @@ static int check_file(struct call *c, const struct monitor_file *f, struct err *
 		return err_field(e, "/metadata/name", "must be the name in the path");
 	if (monitor_spec_check(&f->spec, e) < 0)
 		return -1;
-	return check_inputs(c, &f->spec, e);
+	return monitor_inputs_check(&f->spec, STR_NONE, c->arena, e);
 }
 
 /* A file that came as text is told where in it. */
@@ -95,16 +76,20 @@ static bool window_is(struct str stored_json, const struct window_spec *w)
 }
 
 /* What the file refers to, and what of the old one must stay. */
-static int check_against(const struct monitor_spec *spec, const struct db_rows *r, struct err *e)
+static int check_against(
+	const struct monitor_spec *spec, const struct db_rows *r, struct arena *a, struct err *e)
 {
 	bool has_windows = db_bool(r, 0, db_col(r, "has_windows"));
 
 	if (db_is_null(r, 0, db_col(r, "model_id")))
 		return err_field(
 			e, "/spec/subject/model", "there is no model of this name in the project");
-	if (spec->has_retrain && !db_bool(r, 0, db_col(r, "has_pipeline")))
+	if (spec->has_retrain && db_is_null(r, 0, db_col(r, "pipeline")))
 		return err_field(e, "/spec/retrain/pipeline",
 			"there is no pipeline of this name in the project");
+	if (spec->has_retrain &&
+		monitor_inputs_check(spec, db_str(r, 0, db_col(r, "pipeline")), a, e) < 0)
+		return -1;
 	if (!has_windows)
 		return 0;
 	if (!window_is(db_str(r, 0, db_col(r, "window")), &spec->window))
@@ -142,7 +127,7 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 	struct monitor_row *m = c->state;
 	struct err e;
 
-	if (check_against(&f->spec, r, &e) < 0) {
+	if (check_against(&f->spec, r, c->arena, &e) < 0) {
 		fail_in_file(c, &e);
 		return;
 	}

@@ -4,8 +4,10 @@
 #include "lib/json/json_write.h"
 #include "server/core/names.h"
 #include "server/core/window.h"
+#include "server/sched/spec.h"
 
-enum { JSON_MAX = 1 << 20 };
+enum { JSON_MAX = 1 << 20, INPUTS_MAX = 65536 };
+#define SOME_DAY (10000 * CLOCK_DAY) /* a window to try templates with */
 
 /* ---- checks ---- */
 
@@ -121,6 +123,62 @@ int monitor_spec_check(const struct monitor_spec *spec, struct err *e)
 int monitor_spec_read(struct str json, struct arena *a, struct monitor_spec *ret, struct err *e)
 {
 	return field_decode_reply(monitor_spec_fields, json, a, ret, e);
+}
+
+/* ---- the inputs of a retraining ---- */
+
+int monitor_inputs(const struct monitor_spec *spec, const struct spec_scope *scope, struct arena *a,
+	struct str *ret, struct err *e)
+{
+	const struct list *inputs = &spec->retrain.inputs;
+	struct buf b;
+	int rc = 0;
+
+	buf_init(&b, INPUTS_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	for (size_t i = 0; i < inputs->n && rc == 0; i++) {
+		const struct field_pair *p = list_at(inputs, struct field_pair, i);
+		struct str text = STR("");
+		rc = spec_render_text(p->value, scope, a, &text, e);
+		if (rc < 0) {
+			e->field[0] = '\0';
+			err_field_prefix(e, p->key.p);
+			err_field_prefix(e, "inputs");
+			err_field_prefix(e, "retrain");
+			err_field_prefix(e, "spec");
+		}
+		jsn_key_str(&w, p->key);
+		jsn_str(&w, text);
+	}
+	jsn_obj_end(&w);
+	if (rc == 0 && buf_failed(&b))
+		rc = err_field(
+			e, "/spec/retrain/inputs", "have more than %d bytes as JSON", INPUTS_MAX);
+	*ret = rc == 0 ? buf_keep(&b, a) : STR_NONE;
+	if (rc < 0)
+		buf_done(&b);
+	return rc;
+}
+
+int monitor_inputs_check(
+	const struct monitor_spec *spec, struct str pipeline_json, struct arena *a, struct err *e)
+{
+	struct spec_scope scope = { .window_start = SOME_DAY, .window_end = SOME_DAY + CLOCK_DAY };
+	struct pipeline_spec pipeline;
+	struct str inputs;
+
+	if (monitor_inputs(spec, &scope, a, &inputs, e) < 0)
+		return -1;
+	if (pipeline_json.n == 0)
+		return 0;
+	if (field_decode_reply(pipeline_spec_fields, pipeline_json, a, &pipeline, e) < 0)
+		return -1;
+	if (spec_fill_inputs(&pipeline, inputs, true, a, &scope, e) == 0)
+		return 0;
+	err_field_prefix(e, "retrain");
+	err_field_prefix(e, "spec");
+	return -1;
 }
 
 /* ---- rules ---- */

@@ -5,11 +5,21 @@
 #include "api/monitor.h"
 #include "server/core/policy.h"
 
+struct spec_scope;
+
 /* What can be said of a spec without looking anything up. Pointers begin with /spec. */
 int monitor_spec_check(const struct monitor_spec *spec, struct err *e) MUST_CHECK;
 /* A spec that was stored. */
 int monitor_spec_read(
 	struct str json, struct arena *a, struct monitor_spec *ret, struct err *e) MUST_CHECK;
+/* The inputs of a retraining as a JSON object of texts, for the window of the scope. Pointers begin
+ * with /spec/retrain/inputs. */
+int monitor_inputs(const struct monitor_spec *spec, const struct spec_scope *scope, struct arena *a,
+	struct str *ret, struct err *e) MUST_CHECK;
+/* Whether they can be rendered, and whether the pipeline takes them. pipeline_json: its spec,
+ * or "" while it is not known. */
+int monitor_inputs_check(const struct monitor_spec *spec, struct str pipeline_json, struct arena *a,
+	struct err *e) MUST_CHECK;
 struct policy_rules monitor_rules(const struct monitor_spec *spec);
 enum stats_score monitor_score(const struct monitor_spec *spec);
 /* The weight of a feature: 1, or what the spec says. */

@@ -36,7 +36,7 @@ struct schedules {
 struct reached {
 	struct str pipeline_id, cron, timezone;
 	struct schedule schedule;
-	int64_t settled, now;
+	int64_t settled, passed, now;
 	bool paused;
 	struct schedule_due due;
 };
@@ -180,6 +180,7 @@ static bool read_reached(struct reached *ret, const struct db_rows *r, size_t ro
 		.cron = t.cron,
 		.timezone = t.timezone,
 		.settled = db_time(r, row, db_col(r, "settled_at")),
+		.passed = db_time(r, row, db_col(r, "passed")),
 		.paused = db_bool(r, row, db_col(r, "paused")) };
 	if (trigger_schedule(&t, &ret->schedule, &e) == 0)
 		return true;
@@ -250,7 +251,7 @@ static void settle_all(void *arg)
 
 	for (size_t i = 0; i < round->n; i++) {
 		struct reached *r = &round->all[i];
-		schedule_settle(&r->schedule, r->settled, r->now, &r->due);
+		schedule_settle(&r->schedule, r->passed, r->now, &r->due);
 		if (r->paused) {
 			r->due.n = 0;
 			r->due.missed = 0;

@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-enum { INPUTS_MAX = 65536, DATA_MAX = 1024 };
+enum { DATA_MAX = 1024 };
 
 static void close_write(struct closing *c);
 static void close_on_written(void *arg, const struct db_rows *rows, const struct err *e);
@@ -276,29 +276,6 @@ static void close_on_written(void *arg, const struct db_rows *rows, const struct
 
 /* ---- with a launch ---- */
 
-/* {"from": "2005-01-01", …} of the monitor's templates, for this window. */
-static int render_inputs(struct closing *c, struct str *ret, struct err *e)
-{
-	const struct spec_scope scope = { .window_start = c->start, .window_end = c->end };
-	const struct list *inputs = &c->spec.retrain.inputs;
-	struct buf b;
-	int rc = 0;
-
-	buf_init(&b, INPUTS_MAX);
-	struct jsn_out w = jsn_out(&b);
-	jsn_obj_begin(&w);
-	for (size_t i = 0; i < inputs->n && rc == 0; i++) {
-		const struct field_pair *p = list_at(inputs, struct field_pair, i);
-		struct str text = STR("");
-		rc = spec_render_text(p->value, &scope, c->arena, &text, e);
-		jsn_key_str(&w, p->key);
-		jsn_str(&w, text);
-	}
-	jsn_obj_end(&w);
-	*ret = buf_keep(&b, c->arena);
-	return rc;
-}
-
 /* The same decision, had there been no way to train: the action stays due. */
 static void cannot_launch(struct closing *c, const struct err *why)
 {
@@ -319,18 +296,20 @@ static void cannot_launch(struct closing *c, const struct err *why)
 			continue;
 		d->suppressed_by = STR("launch_failed");
 		if (at >= 0)
-			d->reason = arena_printf(c->arena, "%.*sit could not be started: %s.",
-				(int)at, d->reason.p, why->msg);
+			d->reason = arena_printf(c->arena, "%.*sit could not be started: %s%s%s.",
+				(int)at, d->reason.p, why->field, why->field[0] != '\0' ? ": " : "",
+				why->msg);
 	}
 	close_write(c);
 }
 
 static void close_launch(struct closing *c)
 {
+	const struct spec_scope scope = { .window_start = c->start, .window_end = c->end };
 	struct str inputs;
 	struct err e;
 
-	if (render_inputs(c, &inputs, &e) < 0) {
+	if (monitor_inputs(&c->spec, &scope, c->arena, &inputs, &e) < 0) {
 		cannot_launch(c, &e);
 		return;
 	}

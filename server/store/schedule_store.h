@@ -13,8 +13,8 @@ void schedule_store_put(struct db_unit *u, struct str project_id, struct str nam
 void schedule_store_circle(struct db_unit *u, struct str project_id, struct str name,
 	const struct str *upstream, size_t n);
 
-/* Rows: pipeline_id, cron, timezone, dst, missed, max, settled_at, paused; whose next instant has
- * come. */
+/* Rows: pipeline_id, cron, timezone, dst, missed, max, settled_at, passed, paused; whose next
+ * instant has come. */
 void schedule_store_reached(struct db_unit *u, int64_t now);
 /* A row when nobody else has decided since `was`. */
 void schedule_store_settle(struct db_unit *u, struct str pipeline_id, struct str cron,

@@ -87,6 +87,17 @@ def words(world, line):
     return [ids.get(w, w) for w in line.split()]
 
 
+def test_a_paused_pipeline_does_not_say_when_it_starts_next(world):
+    text = FULL.replace("name: full", "name: nightly").replace("[{dataset: {name: other}}]", '[{schedule: {cron: "@daily"}}]')
+    world.api.put(f"{world.base}/pipelines/nightly", {"source": text}, expect=200)
+    assert re.search(r"NEXT\s+@daily\s+.*\(in \d", on_a_terminal(world, "pipeline", "show", "nightly"))
+    piped(world, "pipeline", "pause", "nightly")
+    for show in (on_a_terminal, piped):
+        assert re.search(r"NEXT\s+@daily:?\s+none while the pipeline is paused\n", show(world, "pipeline", "show", "nightly"))
+    piped(world, "pipeline", "resume", "nightly")
+    assert re.search(r"NEXT\s+@daily\s+.*\(in \d", on_a_terminal(world, "pipeline", "show", "nightly"))
+
+
 @pytest.mark.parametrize("line", SHOWN)
 def test_no_cell_is_json(world, line):
     args = words(world, line)

@@ -399,9 +399,21 @@ def test_a_retraining_that_fails_is_closed_and_due_again(server, api, data):
     api.delete(f"{BASE}/pipelines/sad", expect=204)
     fourth = hot(4)
     assert (fourth["fired"], fourth["suppressed_by"]) == (False, "launch_failed"), fourth
-    assert "could not be started: there is no pipeline" in fourth["reason"]
+    assert "could not be started: /pipeline: there is no pipeline" in fourth["reason"]
+    # It names the input that the pipeline, put anew, does not have any more.
     pipeline(api, "sad")
-    assert hot(5)["fired"]
+    spec["retrain"]["inputs"] = {"to": "${window.end - 1d}"}
+    api.put(f"{BASE}/monitors/sad", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "sad"}, "spec": spec},
+            expect=200)
+    source = PIPELINE % {"name": "sad", "outputs": ""}
+    assert "inputs.to" in source and ", to: {" in source
+    renamed = source.replace("inputs.to", "inputs.until").replace(", to: {", ", until: {")
+    api.put(f"{BASE}/pipelines/sad", {"source": renamed}, expect=200)
+    fifth = hot(5)
+    assert (fifth["fired"], fifth["suppressed_by"]) == (False, "launch_failed"), fifth
+    assert "could not be started: /inputs/to: is not an input of this pipeline" in fifth["reason"], fifth
+    pipeline(api, "sad")
+    assert hot(6)["fired"]
 
 
 def test_a_promotion_that_makes_things_worse_is_taken_back(server, api, data):

@@ -100,6 +100,38 @@ def test_a_file_that_is_refused_names_the_place(api, trained, changes, pointer):
     api.get(f"{BASE}/monitors/bad", expect=404)
 
 
+PIPELINE = """
+apiVersion: tidemill/v1
+kind: Pipeline
+metadata: {name: taking}
+spec:
+  inputs: {from: {type: date}, alpha: {type: number, default: 1.0, max: 9}}
+  steps: {train: {run: ["true"]}}
+"""
+
+
+@pytest.mark.parametrize("inputs,name,words", [
+    ({"from": "${window.start - 3y}", "form": "1"}, "form", "is not an input of this pipeline; did you mean 'from'?"),
+    ({"alpha": "1"}, "from", "must be given: it is a date"),
+    ({}, "from", "must be given: it is a date"),
+    ({"from": "${window.start}", "alpha": "many"}, "alpha", "must be a number"),
+    ({"from": "${window.start}", "alpha": "10"}, "alpha", "must be at most 9"),
+])
+def test_inputs_that_the_pipeline_does_not_take_are_refused(api, trained, inputs, name, words):
+    api.put(f"{BASE}/pipelines/taking", {"source": PIPELINE}, expect=200)
+    r = put(api, "giving", expect=422, retrain={"pipeline": "taking", "inputs": inputs})
+    assert r["errors"][0]["pointer"] == f"/spec/retrain/inputs/{name}", r
+    assert words in str(r["errors"]), r
+    api.get(f"{BASE}/monitors/giving", expect=404)
+
+
+def test_inputs_that_the_pipeline_takes_are_accepted(api, trained):
+    api.put(f"{BASE}/pipelines/taking", {"source": PIPELINE}, expect=200)
+    put(api, "given", retrain={"pipeline": "taking", "inputs": {"from": "${window.start - 3y}", "alpha": "0.5"}})
+    put(api, "given", retrain={"pipeline": "taking", "inputs": {"from": "${window.end - 1d}"}})
+    api.delete(f"{BASE}/monitors/given", expect=204)
+
+
 def test_put_get_list_replace_delete(api, trained):
     made = put(api, "life")
     assert made["champion"] == "weather/1" and made["alias"] == "champion" and made["version"] == 1

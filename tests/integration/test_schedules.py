@@ -1,10 +1,11 @@
 """Runs by the clock and at the end of other runs: each once, however the server comes and goes."""
 import datetime
+import hashlib
 import re
 
 import pytest
 from harness import Server, until
-from test_engine import Hand, ended, pipeline, project, step, steps_of  # noqa: F401
+from test_engine import Hand, data_of, ended, pipeline, project, step, steps_of  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,12 @@ def set_back(server, project, span, name="p"):
     server.sql(f"UPDATE pipeline_schedule SET settled_at = now() - interval '{span}', next_at = now() - interval '{span}'"
                f" WHERE pipeline_id = (SELECT id FROM pipeline WHERE name = '{name}' AND project_id ="
                f" (SELECT id FROM project WHERE name = '{project}'))")
+
+
+def sweep(server):
+    """A new leader makes up for what may have been missed, first of all."""
+    server.kill()
+    server.start()
 
 
 def days_at(hour, minute, n):
@@ -119,10 +126,56 @@ def test_a_paused_pipeline_passes_its_instants_over(server, admin, project):
     set_back(server, project, "5 days")
     until(lambda: show(admin, project)["schedules"][0]["next_at"] > datetime.datetime.utcnow().isoformat(), 20)
     assert admin.post(f"/api/v1/projects/{project}/pipelines/p/resume", expect=200).json()["paused"] is False
-    set_back(server, project, "1 day")
+    # Neither what a server looks at only after it was resumed; the other pipeline tells that it has looked.
+    put(admin, project, f'{{schedule: {{cron: "{minute} {hour} * * *", missed: all}}}}', name="other")
+    set_back(server, project, "2 days")
+    set_back(server, project, "2 days", name="other")
+    until(lambda: len(runs(admin, project, "other")) == 2, 20)
+    until(lambda: show(admin, project)["schedules"][0]["next_at"] > datetime.datetime.utcnow().isoformat(), 20)
+    assert show(admin, project)["owed"] == [] and runs(admin, project) == []
+    server.sql(f"UPDATE pipeline SET resumed_at = now() - interval '1 day' WHERE id = '{paused['id']}'")
+    set_back(server, project, "5 days")
     until(lambda: runs(admin, project), 20)
     assert runs(admin, project) == days_at(hour, minute, 1)
     assert admin.post(f"/api/v1/projects/{project}/pipelines/none/pause").status == 404
+
+
+def test_a_paused_pipeline_passes_new_data_and_ends_of_runs_over(server, admin, project, hand):
+    put(admin, project, "", name="first")
+    triggers = "{dataset: {name: d}}, {pipeline: {name: first}}"
+    put(admin, project, triggers)
+    put(admin, project, triggers, name="awake")
+    path = f"/api/v1/projects/{project}"
+
+    def push(name):
+        digest = hashlib.sha256(b"x").hexdigest()
+        return admin.post(f"{path}/datasets/d/versions", {"files": [{"path": name, "digest": digest, "size": 1}]}, expect=201).json()["id"]
+
+    def run_first():
+        run = admin.post(f"{path}/runs", {"pipeline": "first"}, expect=201).json()["id"]
+        jobs = hand.take(1)
+        while jobs[0]["run"] != run:
+            hand.finish(jobs[0])
+            jobs = hand.take(1)
+        hand.finish(jobs[0])
+        return run
+
+    data_of(server, admin, project, "d", 1)
+    until(lambda: len(runs(admin, project)) == 1 and len(runs(admin, project, "awake")) == 1, 20)
+    before = runs(admin, project)
+    admin.post(f"{path}/pipelines/p/pause", expect=200)
+    passed = {push("meanwhile"), run_first()}
+    until(lambda: passed <= set(runs(admin, project, "awake")), 20)
+    admin.post(f"{path}/pipelines/p/resume", expect=200)
+    # A sweep owes the other one its runs again, when they are forgotten.
+    keys = "'" + "', '".join(passed) + "'"
+    server.sql(f"UPDATE run SET trigger_key = 'gone-' || id WHERE pipeline = 'awake' AND trigger_key IN ({keys});"
+               f" DELETE FROM trigger_due WHERE key IN ({keys})")
+    sweep(server)
+    until(lambda: passed <= set(runs(admin, project, "awake")), 30)
+    assert show(admin, project)["owed"] == [] and runs(admin, project) == before
+    later = {push("later"), run_first()}
+    until(lambda: set(runs(admin, project)) == set(before) | later, 30)
 
 
 def test_what_cannot_be_started_is_tried_again_and_says_why(server, admin, project):
