@@ -201,3 +201,11 @@ const struct field dry_run_query_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS dry_put_query
+const struct field dry_put_query_fields[] = {
+	{ "dry_run", FIELD_BOOL, 0, AT(dry_run),
+		.doc = "Check everything and write nothing; the reply is the object as it would "
+		       "be, with an empty id where there is none yet" },
+	{ 0 },
+};
+#undef THIS

@@ -120,5 +120,9 @@ struct dry_run_query {
 	bool dry_run;
 };
 extern const struct field dry_run_query_fields[];
+struct dry_put_query { /* of a PUT that makes or changes something */
+	bool dry_run;
+};
+extern const struct field dry_put_query_fields[];
 
 #endif

@@ -1,9 +1,15 @@
-/* apply, pipeline register: make or change what a file describes, and say what changed. */
+/*
+ * apply, pipeline register: make or change what a file describes, and say what changed. Several
+ * documents are all sent as dry runs before the first is sent in earnest, so that one that is
+ * refused leaves nothing half done. What the server cannot know then, because an earlier document
+ * makes it, is found out here: which pipelines are there, and which start each other.
+ */
 #include "cli/document.h"
 #include "cli/generic.h"
 #include "cli/nouns.h"
 #include "cli/send.h"
 #include "cli/view.h"
+#include "lib/base/map.h"
 
 #include <stdio.h>
 
@@ -169,7 +175,7 @@ static void say_source(const struct cli *c, struct str file, struct str text, co
 /* What a pipeline is to be read from; STR_NONE where the command says nothing. */
 struct source {
 	struct str repository, path, file, text;
-	bool detach;
+	bool detach, dry;
 	bool sent; /* whether the text went to the server */
 };
 
@@ -196,6 +202,11 @@ static int write_put(struct send *s, const struct cli *c, struct source *from,
 	return 0;
 }
 
+static void set_dry(struct api_call *q)
+{
+	q->query[0] = (struct api_pair){ "dry_run", STR("true") };
+}
+
 static int put_pipeline(struct cli *c, struct str name, struct source *from, struct err *e)
 {
 	struct api_call q = { .route = "pipelines.put", .params = { name } };
@@ -208,12 +219,16 @@ static int put_pipeline(struct cli *c, struct str name, struct source *from, str
 	int rc = write_put(&s, c, from, was.root, e);
 	if (rc == 0) {
 		q.body = send_end(&s);
-		rc = put(c, "pipeline", was.root, &q, &is, e);
+		if (from->dry)
+			set_dry(&q);
+		rc = from->dry ? api_do(c, &q, &is, e) : put(c, "pipeline", was.root, &q, &is, e);
 	}
 	send_done(&s);
 	if (rc == 0) {
-		say_source(c, from->file, from->text, is.root);
-		rc = show(c, &view_pipeline, &is, e);
+		if (!from->dry) {
+			say_source(c, from->file, from->text, is.root);
+			rc = show(c, &view_pipeline, &is, e);
+		}
 		api_done(&is);
 	}
 	get_done(&was);
@@ -245,43 +260,6 @@ static int fail(const struct cli *c, const struct document *d, bool sent, struct
 	return sent ? document_fail(d, e) : document_name(d, e);
 }
 
-static int apply_pipeline(struct cli *c, const struct document *d, struct str name, struct err *e)
-{
-	struct source from = { .repository = cli_text(c, "repository"),
-		.path = cli_text(c, "path"),
-		.file = d->file,
-		.text = d->text,
-		.detach = cli_has(c, "detach") };
-
-	if (from.repository.p != NULL && from.path.p == NULL && str_is(d->file, "stdin"))
-		return cli_usage(
-			e, "with a file from stdin give --path, where it is in the repository");
-	if (from.repository.p != NULL && from.path.p == NULL)
-		from.path = base_name(d->file);
-	return put_pipeline(c, name, &from, e) < 0 ? fail(c, d, from.sent, e) : 0;
-}
-
-static int apply_monitor(struct cli *c, const struct document *d, struct str name, struct err *e)
-{
-	struct api_call q = { .route = "monitors.put",
-		.params = { name },
-		.body = d->text,
-		.content_type = "application/yaml" };
-	struct api_reply was, is;
-
-	if (get(c, "monitors.get", name, &was, e) < 0)
-		return fail(c, d, true, e);
-	int rc = put(c, "monitor", was.root, &q, &is, e);
-	if (rc < 0) {
-		(void)fail(c, d, true, e);
-	} else {
-		rc = show(c, &view_monitor, &is, e);
-		api_done(&is);
-	}
-	get_done(&was);
-	return rc;
-}
-
 static struct str kind_of(const struct document *d)
 {
 	return jsn_get_str(jsn_get(jsn_root(d->tree), "kind"));
@@ -307,10 +285,187 @@ static int check_document(struct document *d, struct err *e)
 	return rc < 0 ? document_fail(d, e) : 0;
 }
 
-static int apply_document(struct cli *c, const struct document *d, struct err *e)
+static bool is_pipeline(const struct document *d)
 {
-	return str_is(kind_of(d), "Pipeline") ? apply_pipeline(c, d, name_of(d), e)
-					      : apply_monitor(c, d, name_of(d), e);
+	return str_is(kind_of(d), "Pipeline");
+}
+
+/* *ret_sent: whether the server was sent the text. */
+static int put_document(
+	struct cli *c, const struct document *d, bool dry, bool *ret_sent, struct err *e)
+{
+	struct source from = { .repository = cli_text(c, "repository"),
+		.path = cli_text(c, "path"),
+		.file = d->file,
+		.text = d->text,
+		.detach = cli_has(c, "detach"),
+		.dry = dry };
+
+	if (from.repository.p != NULL && from.path.p == NULL && str_is(d->file, "stdin"))
+		return cli_usage(
+			e, "with a file from stdin give --path, where it is in the repository");
+	if (from.repository.p != NULL && from.path.p == NULL)
+		from.path = base_name(d->file);
+	int rc = put_pipeline(c, name_of(d), &from, e);
+	*ret_sent = from.sent;
+	return rc;
+}
+
+static int apply_pipeline(struct cli *c, const struct document *d, struct err *e)
+{
+	bool sent = false;
+
+	return put_document(c, d, false, &sent, e) < 0 ? fail(c, d, sent, e) : 0;
+}
+
+static struct api_call monitor_call(const struct document *d)
+{
+	return (struct api_call){ .route = "monitors.put",
+		.params = { name_of(d) },
+		.body = d->text,
+		.content_type = "application/yaml" };
+}
+
+static int apply_monitor(struct cli *c, const struct document *d, struct err *e)
+{
+	struct api_call q = monitor_call(d);
+	struct api_reply was, is;
+
+	if (get(c, "monitors.get", name_of(d), &was, e) < 0)
+		return fail(c, d, true, e);
+	int rc = put(c, "monitor", was.root, &q, &is, e);
+	if (rc < 0) {
+		(void)fail(c, d, true, e);
+	} else {
+		rc = show(c, &view_monitor, &is, e);
+		api_done(&is);
+	}
+	get_done(&was);
+	return rc;
+}
+
+/* ---- the dry run ----------------------------------------------------------------------------- */
+
+/* Documents up to the one at `at`, as if those before it were there already. */
+struct ahead {
+	struct cli *c;
+	const struct list *documents;
+	size_t at;
+	struct map *seen; /* pipelines */
+};
+
+/* The last document of a pipeline among the first n. */
+static const struct document *find_pipeline(const struct ahead *a, struct str name, size_t n)
+{
+	while (n-- > 0) {
+		const struct document *d = list_at(a->documents, struct document, n);
+		if (is_pipeline(d) && str_eq(name_of(d), name))
+			return d;
+	}
+	return NULL;
+}
+
+static int leads_to(struct ahead *a, struct str from, struct str to, bool *ret, struct err *e);
+
+/* Whether one of the pipelines whose ends start this one does; *ret_i is its trigger. */
+static int triggers_lead_to(struct ahead *a, const struct jsn *triggers, struct str to,
+	size_t *ret_i, bool *ret, struct err *e)
+{
+	for (size_t i = 0; i < jsn_count(triggers) && !*ret; i++) {
+		struct str name = jsn_get_str(jsn_find(jsn_at(triggers, i), "/pipeline/name"));
+		*ret_i = i;
+		if (name.n != 0 && leads_to(a, name, to, ret, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int leads_to(struct ahead *a, struct str from, struct str to, bool *ret, struct err *e)
+{
+	const struct document *d = find_pipeline(a, from, a->at);
+	struct api_reply r;
+	size_t i;
+
+	*ret = str_eq(from, to);
+	if (*ret || map_put(a->seen, from, a) != NULL)
+		return 0;
+	if (d != NULL)
+		return triggers_lead_to(
+			a, jsn_find(jsn_root(d->tree), "/spec/triggers"), to, &i, ret, e);
+	if (!str_is_name(from))
+		return 0;
+	if (get(a->c, "pipelines.get", from, &r, e) < 0)
+		return -1;
+	int rc = triggers_lead_to(a, jsn_find(r.root, "/spec/triggers"), to, &i, ret, e);
+	get_done(&r);
+	return rc;
+}
+
+/* What the server refuses as well, once the documents before this one are there. */
+static int check_circle(struct ahead *a, const struct document *d, struct err *e)
+{
+	const struct jsn *triggers = jsn_find(jsn_root(d->tree), "/spec/triggers");
+	bool circle = false;
+	char at[64];
+	size_t i = 0;
+
+	a->seen = map_new();
+	int rc = triggers_lead_to(a, triggers, name_of(d), &i, &circle, e);
+	map_free(a->seen);
+	if (rc < 0 || !circle)
+		return rc;
+	struct str name = jsn_get_str(jsn_find(jsn_at(triggers, i), "/pipeline/name"));
+	(void)str_print(at, sizeof at, "/spec/triggers/%zu/pipeline/name", i);
+	(void)err_field(e, at,
+		"runs of %.*s start at the end of this pipeline's, and would start each other for "
+		"ever",
+		STR_ARG(name));
+	return document_fail(d, e);
+}
+
+/* A refusal that the documents before may take away: a circle that one of them has opened, which
+ * check_circle() tells, or a pipeline that one of them makes. */
+static bool may_pass(const struct ahead *a, const struct document *d, const struct err *e)
+{
+	struct str field = str_c(e->field);
+	struct str pipeline = jsn_get_str(jsn_find(jsn_root(d->tree), "/spec/retrain/pipeline"));
+
+	if (a->c->status != err_http(ERR_INVALID))
+		return false;
+	if (is_pipeline(d))
+		return str_find(str_c(e->msg), STR("would start each other for ever")) >= 0;
+	return str_is(field, "/spec/retrain/pipeline") && find_pipeline(a, pipeline, a->at) != NULL;
+}
+
+static int try_document(struct ahead *a, const struct document *d, struct err *e)
+{
+	struct api_call q = monitor_call(d);
+	struct api_reply r;
+	bool sent = true;
+	int rc;
+
+	if (is_pipeline(d)) {
+		rc = put_document(a->c, d, true, &sent, e);
+	} else {
+		set_dry(&q);
+		rc = api_do(a->c, &q, &r, e);
+		if (rc == 0)
+			api_done(&r);
+	}
+	if (rc < 0 && !may_pass(a, d, e))
+		return fail(a->c, d, sent, e);
+	return is_pipeline(d) ? check_circle(a, d, e) : 0;
+}
+
+static int try_all(struct cli *c, const struct list *documents, struct err *e)
+{
+	struct ahead a = { .c = c, .documents = documents };
+
+	for (; a.at < documents->n; a.at++) {
+		if (try_document(&a, list_at(documents, struct document, a.at), e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int cmd_apply(struct cli *c, struct err *e)
@@ -328,8 +483,12 @@ int cmd_apply(struct cli *c, struct err *e)
 		rc = document_read(c, file, &l, e);
 	for (size_t i = 0; i < l.n && rc == 0; i++)
 		rc = check_document(list_at(&l, struct document, i), e);
-	for (size_t i = 0; i < l.n && rc == 0; i++)
-		rc = apply_document(c, list_at(&l, struct document, i), e);
+	if (rc == 0 && l.n > 1)
+		rc = try_all(c, &l, e);
+	for (size_t i = 0; i < l.n && rc == 0; i++) {
+		const struct document *d = list_at(&l, struct document, i);
+		rc = is_pipeline(d) ? apply_pipeline(c, d, e) : apply_monitor(c, d, e);
+	}
 	for (size_t i = 0; i < l.n; i++)
 		jsn_doc_free(list_at(&l, struct document, i)->tree);
 	return rc < 0 ? -1 : EXIT_DONE;

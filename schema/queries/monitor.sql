@@ -18,11 +18,13 @@ WHERE o.project_id = $1 AND o.name = $2;
 
 -- What a new spec is held against.
 -- name: monitor_put_look :one
--- params: project_id text, model text, pipeline text, name text, spec jsonb, source text
+-- params: project_id text, model text, pipeline text, name text, spec jsonb, source text, alias text
 SELECT (SELECT m.id FROM model m WHERE m.project_id = $1 AND m.name = $2) AS model_id,
 	(SELECT p.spec FROM pipeline p WHERE p.project_id = $1 AND p.name = $3) AS pipeline,
 	o.id, o.version, o.spec -> 'window' AS window, o.model_id AS old_model_id, coalesce(o.spec = $5 AND o.source = $6, false) AS same,
-	EXISTS (SELECT 1 FROM monitor_window w WHERE w.monitor_id = o.id) AS has_windows
+	EXISTS (SELECT 1 FROM monitor_window w WHERE w.monitor_id = o.id) AS has_windows,
+	coalesce((SELECT m.name || '/' || v.number FROM model m JOIN model_alias a ON a.model_id = m.id AND a.alias = $7
+		JOIN model_version v ON v.id = a.version_id WHERE m.project_id = $1 AND m.name = $2), '') AS champion
 FROM (SELECT 1) one LEFT JOIN monitor o ON o.project_id = $1 AND o.name = $4;
 
 -- name: monitor_insert :exec

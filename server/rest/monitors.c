@@ -1,5 +1,6 @@
 /* Monitors: their files, mutes, windows, heat and decisions. Rows come in through observations.c.
  */
+#include "api/auth.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "lib/json/yaml.h"
@@ -120,6 +121,32 @@ static void monitor_put_on_written(void *arg, const struct db_rows *rows, const 
 	call_fail(c, &said);
 }
 
+/* The monitor as it would be; nothing has been written. */
+static void monitor_reply_dry(struct call *c, const struct db_rows *rows, bool same)
+{
+	const struct monitor_row *m = c->state;
+	struct monitor is = { .id = STR(""),
+		.policy_state = STR("{}"),
+		.mutes = STR("[]"),
+		.created_at = clock_now(c->app->clock) };
+	struct err e;
+
+	if (rows[1].n != 0 && db_row_decode(&rows[1], 0, monitor_fields, c->arena, &is, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (!same) {
+		is.name = m->name;
+		is.model = ((const struct monitor_file *)c->in)->spec.subject.model;
+		is.alias = m->alias;
+		is.champion = db_str(&rows[0], 0, db_col(&rows[0], "champion"));
+		is.spec = m->spec;
+		is.source = m->source;
+		is.version++;
+	}
+	call_reply(c, 200, monitor_fields, &is);
+}
+
 static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 {
 	const struct monitor_file *f = c->in;
@@ -132,8 +159,13 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	m->model_id = db_str(r, 0, db_col(r, "model_id"));
-	if (db_bool(r, 0, db_col(r, "same")) &&
-		str_eq(m->model_id, db_str(r, 0, db_col(r, "old_model_id")))) {
+	bool same = db_bool(r, 0, db_col(r, "same")) &&
+		    str_eq(m->model_id, db_str(r, 0, db_col(r, "old_model_id")));
+	if (((const struct dry_put_query *)c->query)->dry_run) {
+		monitor_reply_dry(c, rows, same);
+		return;
+	}
+	if (same) {
 		monitor_get(c); /* nothing changes, its version neither */
 		return;
 	}
@@ -178,6 +210,7 @@ static void monitor_put(struct call *c)
 	c->state = m;
 	struct db_unit *u = call_unit(c);
 	monitor_store_look(u, m, f->spec.subject.model, f->spec.retrain.pipeline);
+	monitor_store_get(u, key_of(c));
 	call_send(c, u, DB_READ, monitor_put_on_look);
 }
 

@@ -1,4 +1,5 @@
 /* Registered pipelines. */
+#include "api/auth.h"
 #include "server/rest/handlers.h"
 #include "server/sched/source.h"
 #include "server/sched/spec.h"
@@ -41,6 +42,7 @@ struct put_plan {
 	struct str text; /* as it is stored now */
 	struct str commit, source; /* what was read */
 	struct pipeline_file *file;
+	struct pipeline was; /* id empty: there is none */
 };
 
 /* The members of the request that led to the file, the nearest first; "" when it gave none. */
@@ -92,8 +94,58 @@ static const int64_t *first_instants(struct call *c, const struct list *triggers
 	return nexts;
 }
 
+/* In the order of their instants, as a reader gets them. */
+static struct list schedules_of(struct call *c, const struct list *triggers, const int64_t *nexts)
+{
+	struct pipeline_schedule *all =
+		arena_array_of(c->arena, struct pipeline_schedule, triggers->n + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < triggers->n; i++) {
+		const struct trigger_spec *t = list_at(triggers, struct trigger_spec, i);
+		size_t at = n;
+		if (!t->has_schedule)
+			continue;
+		for (; at > 0 && all[at - 1].next_at > nexts[i]; at--)
+			all[at] = all[at - 1];
+		all[at] = (struct pipeline_schedule){ t->schedule.cron, t->schedule.timezone,
+			nexts[i] };
+		n++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].next_at == INT64_MAX)
+			all[i].next_at = 0;
+	}
+	return (struct list){ all, n };
+}
+
+/* The pipeline as it would be; nothing has been written. */
+static void put_reply_dry(struct call *c, struct str spec, const int64_t *nexts, int64_t now)
+{
+	const struct put_plan *p = c->state;
+	struct pipeline is = p->was;
+	bool same = is.id.n != 0 && str_eq(is.repository, p->repository) &&
+		    str_eq(is.ref, p->ref) && str_eq(is.path, p->path) &&
+		    str_eq(is.commit, p->commit) && str_eq(is.source, p->source);
+
+	if (!same) {
+		is.created_at = is.id.n != 0 ? is.created_at : now;
+		is.name = call_param(c, "pipeline");
+		is.repository = p->repository;
+		is.ref = p->ref;
+		is.path = p->path;
+		is.commit = p->commit;
+		is.source = p->source;
+		is.spec = spec;
+		is.schedules = schedules_of(c, &p->file->spec.triggers, nexts);
+		is.version++;
+	}
+	call_reply(c, 200, pipeline_fields, &is);
+}
+
 static void put_write(struct call *c)
 {
+	const struct dry_put_query *query = c->query;
 	const struct put_plan *p = c->state;
 	const struct list *triggers = &p->file->spec.triggers;
 	int64_t now = clock_now(c->app->clock);
@@ -106,6 +158,10 @@ static void put_write(struct call *c)
 		buf_done(&b);
 		(void)err_field(&e, "/spec", "has more than %d bytes as JSON", SPEC_MAX);
 		put_refuse(c, p->commit, &e);
+		return;
+	}
+	if (query->dry_run) {
+		put_reply_dry(c, buf_keep(&b, c->arena), first_instants(c, triggers, now), now);
 		return;
 	}
 	struct db_unit *u = call_unit(c);
@@ -219,11 +275,6 @@ static void put_on_source(void *arg, struct str commit, struct str text, const s
 	}
 }
 
-static struct str stored(struct call *c, const struct db_rows *r, const char *column)
-{
-	return arena_str(c->arena, db_str(r, 0, db_col(r, column)));
-}
-
 static struct str choose(struct str given, bool null, struct str was, const char *otherwise)
 {
 	if (given.n != 0)
@@ -234,19 +285,20 @@ static struct str choose(struct str given, bool null, struct str was, const char
 static void put_on_stored(struct call *c, const struct db_rows *rows)
 {
 	const struct pipeline_put *in = c->in;
-	struct put_plan *p = c->state, was = { .text = STR("") };
+	struct put_plan *p = c->state;
+	struct pipeline was = { .id = STR("") };
+	struct err e;
 
-	if (rows[0].n != 0) {
-		was.repository = stored(c, &rows[0], "repository");
-		was.ref = stored(c, &rows[0], "ref");
-		was.path = stored(c, &rows[0], "path");
-		was.text = stored(c, &rows[0], "source");
+	if (rows[0].n != 0 && db_row_decode(&rows[0], 0, pipeline_fields, c->arena, &was, &e) < 0) {
+		call_fail(c, &e);
+		return;
 	}
 	bool none = in->no_repository || (in->repository.p != NULL && in->repository.n == 0);
 	*p = (struct put_plan){ .repository = choose(in->repository, none, was.repository, ""),
 		.ref = STR(""),
 		.path = STR(""),
-		.text = in->source.n != 0 ? in->source : was.text };
+		.text = in->source.n != 0 ? in->source : was.source,
+		.was = was };
 	if (p->repository.n != 0) {
 		p->ref = choose(in->ref, in->no_ref, was.ref, "main");
 		p->path = choose(in->path, in->no_path, was.path, "tidemill.yaml");

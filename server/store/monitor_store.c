@@ -29,7 +29,7 @@ void monitor_store_look(
 	struct db_unit *u, const struct monitor_row *m, struct str model, struct str pipeline)
 {
 	db_stmt(u, SQL_MONITOR_PUT_LOOK, DB_TEXT(m->project_id), DB_TEXT(model), optional(pipeline),
-		DB_TEXT(m->name), DB_JSON(m->spec), DB_TEXT(m->source));
+		DB_TEXT(m->name), DB_JSON(m->spec), DB_TEXT(m->source), DB_TEXT(m->alias));
 }
 
 void monitor_store_add(struct db_unit *u, const struct monitor_row *m)

@@ -625,14 +625,56 @@ def test_files_of_several_documents(real, tmp_path):
     good = HEAD % "first" + "  steps: {a: {run: x}}\n---\n"
     path.write_text("# both\n---\n" + good + MONITOR % "a")
     done = real.run("apply", "-f", path, expect=2)
-    assert "pipeline first created\n" in done.stderr and f"{path}:15:20: /spec/columns/time: must be" in done.stderr
+    assert "created" not in done.stderr and f"{path}:15:20: /spec/columns/time: must be" in done.stderr
     path.write_text(good + MONITOR % "b")
     assert f"{path}:11:13: /spec/subject/model: there is no model" in real.run("apply", "-f", path, expect=2).stderr
     path.write_text(good + "kind: [\n")
     assert real.run("apply", "-f", path, expect=2).stderr.startswith(f"error: The command is not valid: {path}:8:1: ")  # nothing was sent
     assert "holds 2 documents" in real.run("run", "submit", "-f", path, expect=2).stderr
     assert real.run("apply", "-f", "-", stdin=good + good.replace("first", "second")).stderr.splitlines() == [
-        "pipeline first unchanged", "pipeline second created"]
+        "pipeline first created", "pipeline second created"]
+
+
+def triggered(folder, name, by=None):
+    path = folder / f"{name}.yaml"
+    path.write_text(HEAD % name + "  steps: {a: {run: x}}\n" + (f"  triggers:\n  - pipeline: {{name: {by}}}\n" if by else ""))
+    return path
+
+
+def test_of_several_documents_none_is_sent_when_one_is_refused(real, tmp_path):
+    good, bad = triggered(tmp_path, "whole"), tmp_path / "bad.yaml"
+    bad.write_text(HEAD % "bad" + "  steps:\n    a: {run: x, needs: [a]}\n")
+    assert f"{bad}:6:25: /spec/steps/a/needs/0: a step cannot need itself" in real.run("apply", "-f", good, "-f", bad, expect=2).stderr
+    real.run("pipeline", "show", "whole", expect=3)
+    one, two, three = triggered(tmp_path, "one", "three"), triggered(tmp_path, "two", "one"), triggered(tmp_path, "three", "two")
+    said = real.run("apply", "-f", good, "-f", one, "-f", two, "-f", three, expect=2).stderr
+    assert f"{three}:7:16: /spec/triggers/0/pipeline/name: runs of two start at the end of this" in said
+    for name in ("whole", "one", "two", "three"):
+        real.run("pipeline", "show", name, expect=3)
+    real.run("apply", "-f", two)  # a part of the circle that is there already, seen from what is not
+    assert "runs of two start" in real.run("apply", "-f", one, "-f", three, expect=2).stderr
+    real.run("pipeline", "show", "one", expect=3)
+    real.run("apply", "-f", triggered(tmp_path, "three", "two"), "-f", triggered(tmp_path, "one"))
+    triggered(tmp_path, "three"), triggered(tmp_path, "one", "three"), triggered(tmp_path, "two", "one")
+    turned = real.run("apply", "-f", three, "-f", one, "-f", two).stderr  # the first opens what the second would close
+    assert "pipeline three changed" in turned and "pipeline one changed" in turned
+
+
+def test_a_dry_put_writes_nothing(real):
+    api, url = real.server.admin(), "/api/v1/projects/transit/pipelines/dry"
+    text = HEAD % "dry" + "  steps: {a: {run: x}}\n  triggers:\n  - schedule: {cron: '0 3 * * *', timezone: UTC}\n"
+    would = api.put(url + "?dry_run=true", {"source": text}, expect=200).json()
+    api.get(url, expect=404)
+    assert (would["id"], would["name"], would["source"], would["version"]) == ("", "dry", text, 1)
+    is_ = api.put(url, {"source": text}, expect=200).json()
+    times = ("id", "created_at")
+    assert {k: v for k, v in would.items() if k not in times} == {k: v for k, v in is_.items() if k not in times}
+    assert api.put(url + "?dry_run=true", {"source": text}, expect=200).json() == is_
+    other = text.replace("run: x", "run: y").replace("0 3", "0 4")
+    would = api.put(url + "?dry_run=true", {"source": other}, expect=200).json()
+    assert api.get(url).json() == is_
+    assert would == api.put(url, {"source": other}, expect=200).json() and would["version"] == 2
+    assert api.put(url + "?dry_run=true", {"source": text.replace("a:", "'':")}, expect=422).json()["errors"]
 
 
 @pytest.fixture

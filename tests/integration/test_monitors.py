@@ -366,6 +366,42 @@ def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path)
     assert (said["ROWS"], said["LATE"], said["REOPENED"], warned) == ("1", "0", "1", "")
 
 
+def test_a_dry_put_of_a_monitor_writes_nothing(server, api, trained):
+    def dry(**changes):
+        body = json.dumps(spec("dry", **changes)).encode()
+        return api.put(f"{BASE}/monitors/dry?dry_run=true", body, headers=YAML, expect=200).json()
+
+    def plain(monitor):
+        return {k: v for k, v in monitor.items() if k not in ("id", "created_at")}
+
+    would = dry()
+    api.get(f"{BASE}/monitors/dry", expect=404)
+    made = put(api, "dry")
+    assert would["id"] == "" and plain(would) == plain(made) and made["champion"] != ""
+    assert dry() == made
+    would = dry(min_samples=7)
+    assert api.get(f"{BASE}/monitors/dry").json() == made
+    changed = put(api, "dry", min_samples=7)
+    assert would == changed and changed["version"] > made["version"]
+
+
+def test_a_monitor_is_applied_with_the_pipeline_that_it_needs(server, api, trained, tmp_path):
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "TIDEMILL_SERVER": f"http://127.0.0.1:{server.port}", "TIDEMILL_TOKEN": server.token,
+           "TIDEMILL_PROJECT": "demo", **SANITIZERS}
+    monitor = spec("both", policy={"performance": {"action": "retrain", "k": 1, "n": 1}}, retrain={"pipeline": "both"})
+    pipeline = {"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "both"}, "spec": {"steps": {"s": {"run": ["true"]}}}}
+
+    def apply(*documents):
+        (tmp_path / "all.yaml").write_text("\n---\n".join(json.dumps(d) for d in documents))
+        return subprocess.run([BUILD / "tidemill", "apply", "-f", tmp_path / "all.yaml"], env=env, text=True, capture_output=True, timeout=60)
+
+    late = apply(monitor, pipeline)
+    assert late.returncode == 2 and "/spec/retrain/pipeline: there is no pipeline" in late.stderr
+    api.get(f"{BASE}/pipelines/both", expect=404)
+    done = apply(pipeline, monitor)
+    assert (done.returncode, done.stderr) == (0, "pipeline both created\nmonitor both created\n")
+
+
 def test_a_window_that_started_a_retraining_stays(server, api, trained):
     world.model(server, "demo", "keeper", trained, level=1.0)
     api.put(f"{BASE}/pipelines/keeper", {"source": json.dumps(
