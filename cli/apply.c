@@ -424,7 +424,8 @@ static int check_circle(struct ahead *a, const struct document *d, struct err *e
 }
 
 /* A refusal that the documents before may take away: a circle that one of them has opened, which
- * check_circle() tells, or a pipeline that one of them makes. */
+ * check_circle() tells, or what a monitor's retraining wants of a pipeline that one of them makes.
+ */
 static bool may_pass(const struct ahead *a, const struct document *d, const struct err *e)
 {
 	struct str field = str_c(e->field);
@@ -434,7 +435,8 @@ static bool may_pass(const struct ahead *a, const struct document *d, const stru
 		return false;
 	if (is_pipeline(d))
 		return str_find(str_c(e->msg), STR("would start each other for ever")) >= 0;
-	return str_is(field, "/spec/retrain/pipeline") && find_pipeline(a, pipeline, a->at) != NULL;
+	return str_starts(field, STR("/spec/retrain/")) &&
+	       find_pipeline(a, pipeline, a->at) != NULL;
 }
 
 static int try_document(struct ahead *a, const struct document *d, struct err *e)

@@ -400,6 +400,11 @@ def test_a_monitor_is_applied_with_the_pipeline_that_it_needs(server, api, train
     api.get(f"{BASE}/pipelines/both", expect=404)
     done = apply(pipeline, monitor)
     assert (done.returncode, done.stderr) == (0, "pipeline both created\nmonitor both created\n")
+    pipeline["spec"]["inputs"] = {"word": {"type": "string"}}
+    monitor["spec"]["retrain"]["inputs"] = {"word": "new"}
+    alone = apply(monitor)
+    assert alone.returncode == 2 and "/spec/retrain/inputs/word: " in alone.stderr
+    assert apply(pipeline, monitor).returncode == 0  # an input that the first one brings
 
 
 def test_a_window_that_started_a_retraining_stays(server, api, trained):
