@@ -107,7 +107,8 @@ run_integration() {
 	if [ -n "$postgres_missing" ]; then
 		skip integration "$postgres_missing"
 	else
-		pytests integration tests/integration
+		# Files are shared out among processes, each with a PostgreSQL of its own: most tests wait more than they compute.
+		pytests integration -n "$JOBS" --dist loadfile tests/integration
 	fi
 }
 

@@ -24,7 +24,7 @@ list() {
 	bench) echo "$BUILD $POSTGRES $SCIENCE python3-scipy" ;;
 	test) echo "$BUILD $POSTGRES $SCIENCE clang-14:clang-14 clang:clang clang-format-14:clang-format-14
 		clang-format:clang-format libcmocka-dev libhttp-parser-dev openssl:openssl curl:curl procps:ps
-		python3-pytest python3-scipy python3-venv python3-yaml" ;;
+		python3-pytest python3-pytest-xdist python3-scipy python3-venv python3-yaml" ;;
 	*)
 		echo "install.sh: no purpose \"$1\": build, test, web, browser, docker, demo or bench" >&2
 		exit 2
