@@ -329,8 +329,15 @@ static void poll_on_inspected(void *arg, const struct fetch_reply *reply, const 
 	if (s->state != RUNTIME_ENDED)
 		judge(s, state);
 	if (s->state == RUNTIME_ENDED && jsn_get_bool(jsn_get(state, "OOMKilled"), false) &&
-		(s->end == RUNTIME_END_LOST || may_be_oom(s)))
+		(s->end == RUNTIME_END_LOST || may_be_oom(s))) {
 		s->end = RUNTIME_END_OOM;
+	} else if (s->state == RUNTIME_ENDED && may_be_oom(s) &&
+		   jsn_get_bool(jsn_get(state, "Running"), false)) {
+		/* Its init has just had its last word: the daemon hears of the end, and of what the
+		 * kernel did, a moment later. */
+		s->state = RUNTIME_RUNNING;
+		s->end = RUNTIME_END_NONE;
+	}
 	jsn_doc_free(doc);
 	rtcall_settle(&c->call, NULL);
 }
