@@ -308,8 +308,9 @@ def test_each_has_what_it_needs_and_no_more(installed):
         assert int(now["CapEff"], 16) == sum(1 << numbers[p] for p in powers[service] if now["Uid"].split()[0] == "0"), service
         assert int(now["CapBnd"], 16) == sum(1 << numbers[p] for p in powers[service]), service
         assert (now["Uid"].split()[0] == "0") == (service == "worker"), service
-    [folder] = [m for m in installed.inspect("worker")["Mounts"] if m["Type"] == "bind" and m["Source"] != socket]
-    assert folder["Source"] == folder["Destination"] == str(installed.work)
+    folders = [m for m in installed.inspect("worker")["Mounts"] if m["Type"] == "bind" and m["Source"] != socket]
+    assert all(m["Source"] == m["Destination"] for m in folders)
+    assert sorted(m["Source"] for m in folders) == sorted([str(installed.work), str(installed.secrets)])
 
 
 def test_the_database_takes_no_one_but_the_server(installed):
