@@ -112,6 +112,22 @@ int log_pieces_pack(
 	struct log_pieces *p, struct str frames, struct zip *z, struct err *e) MUST_CHECK;
 void log_pieces_done(struct log_pieces *p);
 
+/* ---- log_lines.c: the lines of one answer ---- */
+struct log_lines {
+	struct log_line *lines; /* in the order in which they ended; texts: only their lengths */
+	size_t n, cap;
+	struct buf text;
+};
+void log_lines_init(struct log_lines *l, size_t text_max);
+void log_lines_done(struct log_lines *l);
+void log_lines_add(struct log_lines *l, const struct log_line *line);
+/* Gives the lines that have not ended to the scan's on_line, as far as they are there. */
+void log_lines_take_open(struct log_scan *scan, bool complete);
+/* Fills lines (lent), first and last of the answer: lines from … until - 1, of those that had begun
+ * where reading ended (`read`). */
+void log_lines_page(
+	struct log_lines *l, int64_t from, int64_t until, int64_t read, struct log_page *out);
+
 /* ---- log_search.c ---- */
 void log_search_reply(struct call *c, const struct log_state *st);
 

@@ -6,8 +6,6 @@
 #include "lib/base/mem.h"
 #include "server/rest/log_inside.h"
 
-#include <stdlib.h>
-
 enum { TEXT_MAX = 4 << 20, READ_MAX = 16 << 20, AHEAD_MAX = 4 << 20 };
 
 struct page {
@@ -23,9 +21,7 @@ struct page {
 	int64_t end; /* bytes of the log when it was asked for */
 	int64_t started_at; /* offset where reading began */
 	int64_t full_at; /* offset where all lines had started, 0: not yet */
-	struct log_line *lines;
-	size_t n, cap;
-	struct buf text;
+	struct log_lines lines;
 };
 
 static void page_on_start(struct call *c, const struct db_rows *rows);
@@ -39,8 +35,7 @@ static void page_free(void *arg)
 
 	if (p->scanning)
 		log_scan_done(&p->scan);
-	mem_free(p->lines);
-	buf_done(&p->text);
+	log_lines_done(&p->lines);
 	mem_free(p);
 }
 
@@ -50,19 +45,12 @@ static void page_take(struct page *p, const struct log_line *line)
 		(p->stream != 0 && line->stream != p->stream))
 		return;
 	/* The first line is always taken, so that each page goes on. */
-	if (p->text.n + line->text.n > TEXT_MAX && line->line != p->from) {
+	if (p->lines.text.n + line->text.n > TEXT_MAX && line->line != p->from) {
 		p->until = line->line;
 		return;
 	}
-	if (p->n == p->cap) {
-		p->cap = p->cap != 0 ? 2 * p->cap : 64;
-		p->lines = mem_resize(p->lines, p->cap, sizeof *p->lines);
-	}
-	/* Views of the text are made in the end: it moves while it grows. */
-	p->lines[p->n] = *line;
-	p->lines[p->n++].text = (struct str){ NULL, line->text.n };
-	buf_add(&p->text, line->text);
-	if (p->stream != 0 && p->n == (size_t)p->limit)
+	log_lines_add(&p->lines, line);
+	if (p->stream != 0 && p->lines.n == (size_t)p->limit)
 		p->until = line->line + 1;
 }
 
@@ -87,7 +75,7 @@ void log_page_reply(struct call *c, const struct log_state *st)
 		.limit = q->limit,
 		.stream = q->stream,
 		.end = st->place.offset };
-	buf_init(&p->text, TEXT_MAX + 2 * LOG_LINE_TEXT);
+	log_lines_init(&p->lines, TEXT_MAX + 2 * LOG_LINE_TEXT);
 	arena_defer(c->arena, page_free, p);
 	p->from = q->from;
 	if (p->from == 0) {
@@ -182,39 +170,13 @@ static void page_on_chunks(struct call *c, const struct db_rows *rows)
 		page_read(p, p->scan.at.offset);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct log_line *x = a, *y = b;
-
-	return (x->line > y->line) - (x->line < y->line);
-}
-
 static void page_reply(struct page *p)
 {
 	struct log_page *out = &p->out;
-	struct log_line open;
-	const char *text;
+	int64_t read = p->scanning ? p->scan.at.lines : out->total;
 
-	for (int i = 0; p->scanning && i < LOG_STREAMS; i++)
-		if (log_scan_open(&p->scan, i, &open)) {
-			open.open = !(out->complete && p->scan.at.offset >= p->end);
-			page_take(p, &open);
-		}
-	text = buf_str(&p->text).p;
-	for (size_t i = 0; i < p->n; i++) {
-		p->lines[i].text.p = text;
-		text += p->lines[i].text.n;
-	}
-	if (p->n > 1)
-		qsort(p->lines, p->n, sizeof *p->lines, by_number);
-	while (p->n > 0 && p->lines[p->n - 1].line >= p->until)
-		p->n--;
-	out->lines = (struct list){ p->lines, p->n };
-	out->first = p->from;
-	out->last = p->scanning ? p->scan.at.lines : out->total;
-	if (out->last > p->until - 1)
-		out->last = p->until - 1;
-	if (out->last < p->from)
-		out->last = p->from - 1;
+	if (p->scanning)
+		log_lines_take_open(&p->scan, out->complete && p->scan.at.offset >= p->end);
+	log_lines_page(&p->lines, p->from, p->until, read, out);
 	call_reply(p->c, 200, log_page_fields, out);
 }

@@ -8,8 +8,6 @@
 #include "lib/regex/regex.h"
 #include "server/rest/log_inside.h"
 
-#include <stdlib.h>
-
 enum { TEXT_MAX = 4 << 20, SCAN_MAX = 64 << 20, AHEAD_MAX = 4 << 20 };
 enum { PACKED_MAX = 2 * LOG_READ_RAW };
 
@@ -26,9 +24,7 @@ struct search {
 	bool scanning;
 	int64_t end; /* bytes of the log when it was asked for */
 	int64_t began_at, stop_at; /* offsets: where reading began; where `until` was set, or 0 */
-	struct log_line *lines;
-	size_t n, cap;
-	struct buf text;
+	struct log_lines lines;
 	/* A batch on its way through a thread. */
 	struct log_chunk_row rows[LOG_READ_CHUNKS]; /* data: in packed */
 	size_t rows_n;
@@ -50,8 +46,7 @@ static void search_free(void *arg)
 
 	if (s->scanning)
 		log_scan_done(&s->scan);
-	mem_free(s->lines);
-	buf_done(&s->text);
+	log_lines_done(&s->lines);
 	buf_done(&s->packed);
 	buf_done(&s->raw);
 	zip_free(s->zip);
@@ -80,15 +75,8 @@ static void search_take(struct search *s, const struct log_line *line)
 {
 	if (!matches(s, line))
 		return;
-	if (s->n == s->cap) {
-		s->cap = s->cap != 0 ? 2 * s->cap : 64;
-		s->lines = mem_resize(s->lines, s->cap, sizeof *s->lines);
-	}
-	/* Views of the text are made in the end: it moves while it grows. */
-	s->lines[s->n] = *line;
-	s->lines[s->n++].text = (struct str){ NULL, line->text.n };
-	buf_add(&s->text, line->text);
-	if ((int64_t)s->n >= s->limit || s->text.n > TEXT_MAX)
+	log_lines_add(&s->lines, line);
+	if ((int64_t)s->lines.n >= s->limit || s->lines.text.n > TEXT_MAX)
 		stop_behind(s, line->line);
 }
 
@@ -128,7 +116,7 @@ void log_search_reply(struct call *c, const struct log_state *st)
 		.limit = q->limit,
 		.stream = q->stream,
 		.end = st->place.offset };
-	buf_init(&s->text, 2 * TEXT_MAX);
+	log_lines_init(&s->lines, 2 * TEXT_MAX);
 	buf_init(&s->packed, PACKED_MAX);
 	buf_init(&s->raw, LOG_READ_RAW);
 	arena_defer(c->arena, search_free, s);
@@ -247,39 +235,13 @@ static void search_on_batch(void *arg)
 		search_read(s, s->scan.at.offset);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct log_line *x = a, *y = b;
-
-	return (x->line > y->line) - (x->line < y->line);
-}
-
 static void search_reply(struct search *s)
 {
 	struct log_page *out = &s->out;
-	struct log_line open;
-	const char *text;
+	int64_t read = s->scanning ? s->scan.at.lines : out->total;
 
-	for (int i = 0; s->scanning && i < LOG_STREAMS; i++)
-		if (log_scan_open(&s->scan, i, &open)) {
-			open.open = !(out->complete && s->scan.at.offset >= s->end);
-			search_take(s, &open);
-		}
-	text = buf_str(&s->text).p;
-	for (size_t i = 0; i < s->n; i++) {
-		s->lines[i].text.p = text;
-		text += s->lines[i].text.n;
-	}
-	if (s->n > 1)
-		qsort(s->lines, s->n, sizeof *s->lines, by_number);
-	while (s->n > 0 && s->lines[s->n - 1].line >= s->until)
-		s->n--;
-	out->lines = (struct list){ s->lines, s->n };
-	out->first = s->from;
-	out->last = s->scanning ? s->scan.at.lines : out->total;
-	if (out->last > s->until - 1)
-		out->last = s->until - 1;
-	if (out->last < s->from)
-		out->last = s->from - 1;
+	if (s->scanning)
+		log_lines_take_open(&s->scan, out->complete && s->scan.at.offset >= s->end);
+	log_lines_page(&s->lines, s->from, s->until, read, out);
 	call_reply(s->c, 200, log_page_fields, out);
 }
