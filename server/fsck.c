@@ -167,12 +167,11 @@ static int check_logs(struct fsck *f, struct err *e)
 		fsck_store_logs(u, str_c(last), LOGS_AT_ONCE);
 		if (ask(f, u, on_logs, e) < 0)
 			return -1;
-		size_t n = f->logs_page;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < f->logs_page; i++)
 			if (check_log(f, &f->logs[i], e) < 0)
 				return -1;
-		if (n != 0)
-			memcpy(last, f->logs[n - 1].attempt_id, sizeof last);
+		if (f->logs_page != 0)
+			memcpy(last, f->logs[f->logs_page - 1].attempt_id, sizeof last);
 	} while (f->logs_page == LOGS_AT_ONCE);
 	return 0;
 }
@@ -250,14 +249,12 @@ static int check_blobs(struct fsck *f, struct err *e)
 		fsck_store_blobs(u, after, BLOBS_AT_ONCE);
 		if (ask(f, u, on_blobs, e) < 0)
 			return -1;
-		size_t n = f->page_n;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < f->page_n; i++)
 			if (check_blob(f, &f->page[i], e) < 0)
 				return -1;
-		if (n != 0)
-			memcpy(last, f->page[n - 1].digest, sizeof last);
+		if (f->page_n != 0)
+			memcpy(last, f->page[f->page_n - 1].digest, sizeof last);
 		after = (struct str){ (const char *)last, sizeof last };
-		f->page_n = n;
 	} while (f->page_n == BLOBS_AT_ONCE);
 	return 0;
 }

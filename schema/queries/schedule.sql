@@ -55,55 +55,27 @@ WITH moved AS (
 )
 SELECT pipeline_id FROM moved;
 
--- What the end of a run starts. None of a pipeline that the run stems from: they would start each other for ever.
+-- What the end of a run starts; and those that ended lately, because a server may have gone away in between.
 -- name: trigger_upstream :exec
 -- params: run_id text, now timestamptz
 INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
-SELECT p.id, 'pipeline', r.id, $2, $2
-FROM run r JOIN pipeline_trigger t ON t.kind = 'pipeline' AND t.subject = r.pipeline
-JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = r.project_id AND NOT p.paused
-WHERE r.id = $1 AND r.ended_at > greatest(p.created_at, p.resumed_at) AND r.pipeline_id IS NOT NULL AND r.state IN ('succeeded', 'failed', 'cancelled')
-	AND coalesce(t.spec #>> '{pipeline,state}', 'succeeded') IN (r.state, 'ended')
-	AND NOT run_stems_from(r.id, p.id)
-	AND NOT EXISTS (SELECT 1 FROM run o WHERE o.pipeline_id = p.id AND o.trigger = 'pipeline' AND o.trigger_key = r.id)
-ON CONFLICT DO NOTHING;
+SELECT pipeline_id, 'pipeline', key, $2, $2 FROM upstream_owed WHERE key = $1 ON CONFLICT DO NOTHING;
 
--- The same for runs that ended lately, because a server may have gone away in between.
 -- name: trigger_upstream_missed :exec
 -- params: now timestamptz
 INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
-SELECT p.id, 'pipeline', r.id, $1, $1
-FROM pipeline_trigger t JOIN pipeline p ON p.id = t.pipeline_id AND NOT p.paused
-JOIN run r ON r.project_id = p.project_id AND r.pipeline = t.subject
-WHERE t.kind = 'pipeline' AND r.ended_at > $1 - interval '1 hour' AND r.ended_at > greatest(p.created_at, p.resumed_at) AND r.pipeline_id IS NOT NULL
-	AND coalesce(t.spec #>> '{pipeline,state}', 'succeeded') IN (r.state, 'ended')
-	AND NOT run_stems_from(r.id, p.id)
-	AND NOT EXISTS (SELECT 1 FROM run o WHERE o.pipeline_id = p.id AND o.trigger = 'pipeline' AND o.trigger_key = r.id)
-ON CONFLICT DO NOTHING;
+SELECT pipeline_id, 'pipeline', key, $1, $1 FROM upstream_owed WHERE at > $1 - interval '1 hour' ON CONFLICT DO NOTHING;
 
--- What a new version of a data set starts.
+-- The same of new versions of data sets.
 -- name: trigger_dataset :exec
 -- params: version_id text, now timestamptz
 INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
-SELECT DISTINCT p.id, 'dataset', v.id, $2, $2
-FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
-JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
-JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
-WHERE v.id = $1 AND v.created_at > greatest(p.created_at, p.resumed_at)
-	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
-ON CONFLICT DO NOTHING;
+SELECT pipeline_id, 'dataset', key, $2, $2 FROM dataset_owed WHERE key = $1 ON CONFLICT DO NOTHING;
 
--- The same for versions made lately, because a server may have gone away in between.
 -- name: trigger_dataset_missed :exec
 -- params: now timestamptz
 INSERT INTO trigger_due (pipeline_id, trigger, key, due_at, try_at)
-SELECT DISTINCT p.id, 'dataset', v.id, $1, $1
-FROM dataset_version v JOIN dataset d ON d.id = v.dataset_id
-JOIN pipeline_trigger t ON t.kind = 'dataset' AND t.subject = d.name
-JOIN pipeline p ON p.id = t.pipeline_id AND p.project_id = d.project_id AND NOT p.paused
-WHERE v.created_at > $1 - interval '1 hour' AND v.created_at > greatest(p.created_at, p.resumed_at)
-	AND NOT EXISTS (SELECT 1 FROM run r WHERE r.pipeline_id = p.id AND r.trigger = 'dataset' AND r.trigger_key = v.id)
-ON CONFLICT DO NOTHING;
+SELECT pipeline_id, 'dataset', key, $1, $1 FROM dataset_owed WHERE at > $1 - interval '1 hour' ON CONFLICT DO NOTHING;
 
 -- What there is to do: how many runs are owed now, and whether ends of runs or new data
 -- start any.
