@@ -1,6 +1,7 @@
 /* Projects and members. */
 #include "server/rest/grants.h"
 #include "server/rest/handlers.h"
+#include "server/sched/sched.h"
 #include "server/store/event_store.h"
 #include "server/store/project_store.h"
 
@@ -141,6 +142,7 @@ static void quota_get(struct call *c)
 static void quota_on_put(struct call *c, const struct db_rows *rows)
 {
 	(void)rows;
+	sched_quota_changed(c->app->sched);
 	quota_get(c);
 }
 

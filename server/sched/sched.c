@@ -319,6 +319,13 @@ void sched_queued(struct sched *s, const struct queue_rows *rows)
 	sched_dirty(s);
 }
 
+/* Until the memory is read anew nothing is handed to it past the events. */
+void sched_quota_changed(struct sched *s)
+{
+	if (sched_leading(s))
+		sched_load(s);
+}
+
 static void sched_fetch(struct sched *s)
 {
 	if (!sched_is_steady(s) || s->fetching || s->fetch_n == 0)
