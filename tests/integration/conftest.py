@@ -23,6 +23,11 @@ def server(postgres):
 
 
 @pytest.fixture(scope="module")
+def admin(server):
+    return server.admin()
+
+
+@pytest.fixture(scope="module")
 def api(server):
     client = server.admin()
     yield client

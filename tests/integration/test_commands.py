@@ -2,13 +2,7 @@
 import subprocess
 
 import pytest
-from harness import Server, program
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
+from harness import program
 
 
 def run(env, *args):

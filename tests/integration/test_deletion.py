@@ -1,10 +1,8 @@
 """What goes takes with it all that belongs to it, and is told."""
 import json
 
-import pytest
-
 import world
-from harness import Server, until
+from harness import until
 from stack import Wire
 
 # What outlives a project: bytes until they are collected, names of metrics, workers, what was told.
@@ -18,12 +16,6 @@ def rows(server):
 
 def told(server, kind):
     return server.sql(f"SELECT count(*) FROM event WHERE type = '{kind}' AND actor IS NOT NULL")
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
 
 
 def test_a_project_goes_with_all_that_it_held(server):

@@ -57,17 +57,6 @@ def pipeline(steps, name="p", spec="", **keys):
     return f"apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {{name: {name}}}\nspec:\n{spec}  steps:\n{lines}"
 
 
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def admin(server):
-    return server.admin()
-
-
 @pytest.fixture
 def project(admin, request):
     name = "t" + hashlib.sha256(request.node.name.encode()).hexdigest()[:12]

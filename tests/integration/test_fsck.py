@@ -4,14 +4,8 @@ import subprocess
 import pytest
 
 import world
-from harness import Server, program
+from harness import program
 from stack import Wire
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,6 @@ from test_engine import Hand, ended, pipeline, run_of, step, steps_of, submit
 GIB = 1 << 30
 
 
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def admin(server):
-    return server.admin()
-
-
 @pytest.fixture
 def project(admin, request):
     name = "q" + hashlib.sha256(request.node.name.encode()).hexdigest()[:12]

@@ -4,20 +4,9 @@ from datetime import datetime, timezone
 
 import pytest
 
-from harness import Server, until
+from harness import until
 from test_engine import Hand, ended, pipeline, run_of, step, steps_of, submit
 from test_queue import gpus, why, why_until
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def admin(server):
-    return server.admin()
 
 
 @pytest.fixture

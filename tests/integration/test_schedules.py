@@ -4,19 +4,8 @@ import hashlib
 import re
 
 import pytest
-from harness import Server, until
+from harness import until
 from test_engine import Hand, data_of, ended, pipeline, project, step, steps_of  # noqa: F401
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def admin(server):
-    return server.admin()
 
 
 @pytest.fixture
