@@ -60,7 +60,7 @@ UNIT_SRC   := $(wildcard tests/unit/*.c) $(GEN)/unit_main.c
 HEADERS    := $(wildcard lib/*/*.h api/*.h server/*.h server/*/*.h worker/*.h worker/*/*.h cli/*.h)
 SOURCES    := $(wildcard lib/*/*.c lib/*/*.cc api/*.c server/*.c server/*/*.c worker/*.c worker/*/*.c cli/*.c)
 TOOLS      := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
-TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h)
+TEST_SOURCES := $(wildcard tests/*/*.c tests/*/*.h tests/*/*/*.c tests/*/*/*.h)
 
 obj = $(patsubst %.cc,$(B)/%.o,$(patsubst %.c,$(B)/%.o,$(1)))
 
@@ -113,7 +113,7 @@ $(B)/tidemill-git: $(call obj,lib/vcs/main.c) $(B)/libtidemill.a
 $(B)/runtime_tool: $(call obj,$(wildcard worker/runtime/*.c))
 $(TOOLS:%=$(B)/%): $(B)/%: $(B)/tests/tools/%.o $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
-$(B)/drift_case: $(call obj,$(wildcard server/core/*.c))
+$(B)/drift_case: $(call obj,$(wildcard tests/tools/drift_case/*.c server/core/*.c))
 $(B)/cron_tool: $(call obj,server/core/cron.c)
 $(B)/bench_drift: $(call obj,tests/bench/drift.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
