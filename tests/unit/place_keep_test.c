@@ -3,45 +3,6 @@
 #include "lib/base/clock.h"
 #include "tests/unit/place_world.h"
 
-/* Workers of 8 GPUs each; `held` of them are held until ends_by. */
-static void busy_worker(struct world *w, struct place_running *running, const char *id,
-	uint32_t held, int64_t ends_by)
-{
-	uint32_t at = (uint32_t)w->s.workers_n;
-	struct place_worker *k = add_worker(w, id, 64, 8, "NVIDIA H100", 80 * GB);
-	struct place_gpu *gpus = (struct place_gpu *)(uintptr_t)k->gpus;
-	struct str *uuids = arena_array_of(w->a, struct str, 8);
-
-	for (uint32_t i = 0; i < held; i++) {
-		gpus[i].free = false;
-		uuids[i] = gpus[i].uuid;
-	}
-	if (held != 0)
-		running[w->s.running_n++] = (struct place_running){
-			.worker = at, .gpus = uuids, .gpus_n = held, .ends_by = ends_by
-		};
-	w->s.running = running;
-}
-
-static void places(struct world *w, const char *want, struct place_result *r)
-{
-	char got[1000] = "";
-
-	place_pass(&w->s, w->a, r);
-	for (size_t i = 0; i < r->placed_n; i++)
-		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s>%.*s",
-			i != 0 ? " " : "", STR_ARG(w->steps[r->placed[i].step].id),
-			STR_ARG(w->workers[r->placed[i].worker].id));
-	for (size_t i = 0; i < r->waiting_n; i++)
-		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s",
-			i != 0 ? " " : "; ", STR_ARG(w->steps[r->waiting[i]].id));
-	for (size_t i = 0; i < r->kept_n; i++)
-		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s@%.*s:%lld",
-			i != 0 ? " " : " | ", STR_ARG(w->steps[r->kept[i].step].id),
-			STR_ARG(w->workers[r->kept[i].worker].id), (long long)r->kept[i].until);
-	assert_string_equal(got, want);
-}
-
 static void waits_for(
 	const struct world *w, const struct place_result *r, const char *step, const char *want)
 {
@@ -60,14 +21,11 @@ static void waits_for(
 
 void test_place_keep__what_ends_in_time_may_pass(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 4, 1000);
+	world_busy(&w, 100, 4, 1000);
 	add_step(&w, "wide", 1, 8);
 	add_step(&w, "long", 1, 2)->time_limit = 901;
 	add_step(&w, "short", 1, 2)->time_limit = 900;
@@ -81,33 +39,30 @@ void test_place_keep__what_ends_in_time_may_pass(void **state)
 	char text[PLACE_TEXT_MAX];
 	w.s.steps_n = 2;
 	w.steps[1].time_limit = 0;
-	running[0].ends_by = 3600000100;
+	w.running[0].ends_by = 3600000100;
 	place_pass(&w.s, w.a, &r);
 	assert_true(place_change(&r, 1, &c));
 	assert_string_equal(
 		place_change_text(text, &c), "on a, if it had a time limit of at most 3600 s");
 	w.s.steps_n = 4;
 	w.steps[1].time_limit = 901;
-	running[0].ends_by = 1000;
+	w.running[0].ends_by = 1000;
 	/* Another worker is everybody's. */
-	busy_worker(&w, running, "b", 6, 500);
+	busy_worker(&w, "b", 6, 500);
 	places(&w, "long>a short>a; wide endless | wide@b:500", &r);
 	/* It is kept where the step can start first. */
-	running[1].ends_by = 5000;
+	w.running[1].ends_by = 5000;
 	places(&w, "long>b short>a; wide endless | wide@a:1000", &r);
 	arena_drop(w.a);
 }
 
 void test_place_keep__what_is_left_over_may_be_held(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 5, 1000);
+	world_busy(&w, 100, 5, 1000);
 	add_step(&w, "wide", 1, 6);
 	add_step(&w, "one", 1, 1);
 	add_step(&w, "two", 1, 1);
@@ -124,14 +79,12 @@ void test_place_keep__what_is_left_over_may_be_held(void **state)
 
 void test_place_keep__without_time_limits_only_after_patience(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	busy_worker(&w, running, "a", 5, 0);
-	busy_worker(&w, running, "b", 4, 0);
+	world_busy(&w, 0, 5, 0);
+	busy_worker(&w, "b", 4, 0);
 	struct place_step *wide = add_step(&w, "wide", 1, 8);
 	wide->queued_at = 0;
 	add_step(&w, "one", 1, 1);
@@ -149,21 +102,18 @@ void test_place_keep__without_time_limits_only_after_patience(void **state)
 	wide->kept = 1;
 	places(&w, "one>b limited>b; wide | wide@a:0", &r);
 	/* A time that is known goes before. */
-	running[1].ends_by = PLACE_PATIENCE + 5;
+	w.running[1].ends_by = PLACE_PATIENCE + 5;
 	places(&w, "one>a limited>a; wide | wide@b:600000005", &r);
 	arena_drop(w.a);
 }
 
 void test_place_keep__what_was_placed_just_now_counts(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 0, 0);
+	world_busy(&w, 100, 0, 0);
 	struct place_step *first = add_step(&w, "first", 1, 6);
 	first->time_limit = 50;
 	first->priority = 1;
@@ -179,14 +129,11 @@ void test_place_keep__what_was_placed_just_now_counts(void **state)
 /* What is kept for a step tells when it starts. */
 void test_place_keep__the_start_is_when_it_is_kept_for(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 4, 1000);
+	world_busy(&w, 100, 4, 1000);
 	add_step(&w, "wide", 1, 8)->time_limit = 500;
 	add_step(&w, "next", 1, 4)->time_limit = 5000;
 	places(&w, "; wide next | wide@a:1000", &r);
@@ -200,15 +147,12 @@ void test_place_keep__the_start_is_when_it_is_kept_for(void **state)
 /* What is kept in one pool is no reason to keep nothing in another. */
 void test_place_keep__each_pool_keeps_its_own(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 4, 1000);
-	busy_worker(&w, running, "b", 4, 2000);
+	world_busy(&w, 100, 4, 1000);
+	busy_worker(&w, "b", 4, 2000);
 	w.workers[1].pool = STR("other");
 	add_step(&w, "wide", 1, 8);
 	add_step(&w, "next", 1, 8);
@@ -220,14 +164,11 @@ void test_place_keep__each_pool_keeps_its_own(void **state)
 /* An attempt may hold GPUs of several kinds. */
 void test_place_keep__gpus_of_all_kinds_are_given_back(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 100;
-	busy_worker(&w, running, "a", 8, 1000);
+	world_busy(&w, 100, 8, 1000);
 	struct place_gpu *gpus = (struct place_gpu *)(uintptr_t)w.workers[0].gpus;
 	for (int i = 0; i < 3; i++)
 		gpus[i].model = STR("NVIDIA L40S");
@@ -248,14 +189,11 @@ void test_place_keep__gpus_of_all_kinds_are_given_back(void **state)
 
 void test_place_keep__who_has_it_kept_for_long_goes_first(void **state)
 {
-	struct place_running running[4];
 	struct place_result r;
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	w.s.now = 2 * PLACE_PATIENCE;
-	busy_worker(&w, running, "a", 7, 0);
+	world_busy(&w, 2 * PLACE_PATIENCE, 7, 0);
 	w.projects[0].gpus = 7; /* so that the other project would be first */
 	struct place_step *wide = add_step(&w, "wide", 1, 8);
 	struct place_step *narrow = add_step(&w, "narrow", 1, 1);
@@ -280,8 +218,7 @@ void test_place_order__what_is_granted_goes_before_what_is_borrowed(void **state
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	add_worker(&w, "a", 64, 8, "NVIDIA H100", 80 * GB);
+	world_idle(&w);
 	w.projects[0].gpus_quota = (struct place_quota){ true, 4, 2 };
 	w.projects[1].gpus_quota = (struct place_quota){ true, 4, 4 };
 	for (int i = 0; i < 4; i++)
@@ -335,9 +272,8 @@ void test_place_order__a_quota_is_not_used_up_for_ever(void **state)
 	struct world w;
 
 	(void)state;
-	world_init(&w);
+	world_idle(&w);
 	w.s.now = PLACE_PATIENCE;
-	add_worker(&w, "a", 64, 8, "NVIDIA H100", 80 * GB);
 	add_worker(&w, "b", 64, 8, "NVIDIA H100", 80 * GB);
 	w.projects[0].name = STR("transit");
 	w.projects[0].gpus_quota = (struct place_quota){ true, 6, 2 };
@@ -372,8 +308,7 @@ void test_place_order__by_dominant_share(void **state)
 	struct world w;
 
 	(void)state;
-	world_init(&w);
-	add_worker(&w, "a", 64, 8, "NVIDIA H100", 80 * GB);
+	world_idle(&w);
 	w.projects[0].gpus = 4; /* half of the GPUs */
 	w.projects[1].cpus = 16; /* a quarter of the cores */
 	w.projects[1].running = 30; /* how many they are does not count */

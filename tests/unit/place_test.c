@@ -1,21 +1,5 @@
 #include "tests/unit/place_world.h"
 
-/* "s1>w1 s2>w1; s3": placements in order, then those that wait. */
-static void places(struct world *w, const char *want, struct place_result *r)
-{
-	char got[1000] = "";
-
-	place_pass(&w->s, w->a, r);
-	for (size_t i = 0; i < r->placed_n; i++)
-		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s>%.*s",
-			i != 0 ? " " : "", STR_ARG(w->steps[r->placed[i].step].id),
-			STR_ARG(w->workers[r->placed[i].worker].id));
-	for (size_t i = 0; i < r->waiting_n; i++)
-		(void)str_print(got + strlen(got), sizeof got - strlen(got), "%s%.*s",
-			i != 0 ? " " : "; ", STR_ARG(w->steps[r->waiting[i]].id));
-	assert_string_equal(got, want);
-}
-
 void test_place__by_priority_then_share_then_age(void **state)
 {
 	struct place_result r;
