@@ -150,9 +150,7 @@ static int choose_runtime(const struct place_step *s, const struct place_worker 
 static void use_spare(const struct place_pass *p, struct place_keep *k, uint32_t step,
 	const struct place_shape *shape)
 {
-	int64_t limit = p->s->steps[step].time_limit;
-
-	if (limit != 0 && k->until != 0 && p->now + limit <= k->until)
+	if (place_in_time(p, step, k))
 		return;
 	for (int d = 0; d < DIMS; d++)
 		k->spare[d] -= shape->need[d];

@@ -108,7 +108,6 @@ static void ask_gpus(struct offer *o, const struct place_pass *p, const struct p
 static void ask_time(
 	struct offer *o, const struct place_pass *p, const struct place_slot *slot, uint32_t step)
 {
-	const struct place_step *s = &p->s->steps[step];
 	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	static const int dims[] = { [PLACE_EDIT_GPUS] = DIM_GPUS,
 		[PLACE_EDIT_MEMORY] = DIM_MEMORY,
@@ -126,13 +125,13 @@ static void ask_time(
 			need[dims[o->change.edits[i].kind]] = o->change.edits[i].to;
 	for (int d = 0; d < DIMS; d++)
 		enough = enough && need[d] <= k->spare[d];
-	if (enough || (s->time_limit != 0 && k->until != 0 && p->now + s->time_limit <= k->until))
+	if (enough || place_in_time(p, step, k))
 		return;
 	if (k->until < p->now + TIME_LEAST)
 		o->possible = false;
 	else
 		edit(o, &(struct place_edit){ .kind = PLACE_EDIT_TIME_LIMIT,
-				.from = s->time_limit,
+				.from = p->s->steps[step].time_limit,
 				.to = k->until - p->now });
 }
 

@@ -145,6 +145,15 @@ static inline bool place_patient(const struct place_pass *p, uint32_t step)
 	return p->now - p->s->steps[step].queued_at >= PLACE_PATIENCE;
 }
 
+/* It ends, by its time limit, before what is kept is needed. */
+static inline bool place_in_time(
+	const struct place_pass *p, uint32_t step, const struct place_keep *k)
+{
+	int64_t limit = p->s->steps[step].time_limit;
+
+	return limit != 0 && k->until != 0 && p->now + limit <= k->until;
+}
+
 /* place_keep.c: keeps a worker for a step that found no place, if that is due. */
 void place_keep(struct place_pass *p, uint32_t step);
 /* A step was placed on the slot just now. */

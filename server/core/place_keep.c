@@ -268,13 +268,10 @@ void place_keep(struct place_pass *p, uint32_t step)
 bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32_t step,
 	const struct place_shape *shape)
 {
-	const struct place_step *s = &p->s->steps[step];
-
 	if (slot->kept == 0)
 		return true;
 	const struct place_keep *k = &p->kept[slot->kept - 1];
-	if (k->step == step ||
-		(s->time_limit != 0 && k->until != 0 && p->now + s->time_limit <= k->until))
+	if (k->step == step || place_in_time(p, step, k))
 		return true;
 	for (int d = 0; d < DIMS; d++)
 		if (shape->need[d] > k->spare[d])

@@ -153,9 +153,8 @@ static bool leaves_enough(const struct place_pass *p, uint32_t step)
 	other = &p->s->steps[reserved - 1];
 	if (other->priority < s->priority)
 		return true; /* it was put off earlier, and its turn comes later */
-	for (uint32_t i = 0; i < p->kept_n && s->time_limit != 0; i++)
-		if (p->kept[i].step == reserved - 1 && p->kept[i].until != 0 &&
-			p->now + s->time_limit <= p->kept[i].until)
+	for (uint32_t i = 0; i < p->kept_n; i++)
+		if (p->kept[i].step == reserved - 1 && place_in_time(p, step, &p->kept[i]))
 			return true;
 	return within(&project->gpus_quota, u->gpus + other->gpus.count, s->gpus.count, true) &&
 	       within(&project->steps_quota, u->steps + 1, 1, true);
