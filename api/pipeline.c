@@ -314,7 +314,7 @@ static const struct field dataset_trigger_fields[] = {
 };
 #undef THIS
 #define THIS schedule_trigger
-static const struct field schedule_trigger_fields[] = {
+const struct field schedule_trigger_fields[] = {
 	{ "cron", FIELD_STR, Q, AT(cron), .min = 1, .max = 255,
 		.doc = "Minute, hour, day of the month, month, day of the week; or @hourly, "
 		       "@daily, @weekly, @monthly, @yearly" },

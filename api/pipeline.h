@@ -208,6 +208,7 @@ struct schedule_trigger {
 	int dst, missed;
 	int64_t max;
 };
+extern const struct field schedule_trigger_fields[];
 enum upstream_state { UPSTREAM_SUCCEEDED, UPSTREAM_FAILED, UPSTREAM_ENDED };
 extern const char *const upstream_state_names[];
 struct pipeline_trigger {

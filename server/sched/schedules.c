@@ -159,30 +159,19 @@ static struct str text(const struct db_rows *r, size_t row, const char *column, 
 	return arena_str(a, db_str(r, row, db_col(r, column)));
 }
 
-static int name_at(const char *const *names, struct str name)
-{
-	for (int i = 0; names[i] != NULL; i++)
-		if (str_is(name, names[i]))
-			return i;
-	return 0;
-}
-
 static bool read_reached(struct reached *ret, const struct db_rows *r, size_t row, struct arena *a)
 {
-	struct schedule_trigger t = { .cron = text(r, row, "cron", a),
-		.timezone = text(r, row, "timezone", a),
-		.dst = name_at(dst_policy_names, db_str(r, row, db_col(r, "dst"))),
-		.missed = name_at(missed_policy_names, db_str(r, row, db_col(r, "missed"))),
-		.max = db_int(r, row, db_col(r, "max")) };
+	struct schedule_trigger t = { 0 };
 	struct err e;
 
 	*ret = (struct reached){ .pipeline_id = text(r, row, "pipeline_id", a),
-		.cron = t.cron,
-		.timezone = t.timezone,
+		.cron = text(r, row, "cron", a),
+		.timezone = text(r, row, "timezone", a),
 		.settled = db_time(r, row, db_col(r, "settled_at")),
 		.passed = db_time(r, row, db_col(r, "passed")),
 		.paused = db_bool(r, row, db_col(r, "paused")) };
-	if (trigger_schedule(&t, &ret->schedule, &e) == 0)
+	if (db_row_decode(r, row, schedule_trigger_fields, a, &t, &e) == 0 &&
+		trigger_schedule(&t, &ret->schedule, &e) == 0)
 		return true;
 	log_error("a schedule cannot be read", LOG_STR("pipeline", ret->pipeline_id), LOG_E(&e));
 	return false;
