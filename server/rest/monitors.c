@@ -166,7 +166,7 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	if (same) {
-		monitor_get(c); /* nothing changes, its version neither */
+		call_reply_row(c, 200, &rows[1], "monitor"); /* nothing changes */
 		return;
 	}
 	bool is_new = db_is_null(r, 0, db_col(r, "id"));
