@@ -4,6 +4,7 @@
 #include "lib/loop/work.h"
 #include "server/app.h"
 #include "server/sched/finish_inside.h"
+#include "server/sched/reference_make.h"
 #include "server/store/monitor_store.h"
 
 static void training_on_files(void *arg, const struct db_rows *rows, const struct err *e);

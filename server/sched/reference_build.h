@@ -22,11 +22,6 @@ struct reference_source {
 	const struct monitor_spec *spec;
 };
 
-struct db_rows;
-/* The rows of reference_store_files(), in the arena. */
-const struct training_file *reference_files(
-	const struct db_rows *rows, struct arena *a, size_t *ret_n);
-
 /* Reads the rows as reference_build does, for any monitor, and keeps nothing: whether there is a
  * reference at all. ERR_INVALID names /column, /from or /dataset. `spec` is not looked at. */
 int reference_check(const struct reference_source *s, struct arena *a, struct err *e) MUST_CHECK;

@@ -5,6 +5,8 @@
 #include "server/sched/reference.h"
 
 struct app;
+struct db_rows;
+struct training_file;
 
 enum { REFERENCE_ARENA = 512 << 20 };
 
@@ -26,5 +28,9 @@ struct reference_made {
 typedef void reference_made_cb(void *arg, const struct reference_made *made, const struct err *e);
 void reference_make(struct app *app, struct arena *a, const struct reference_want *w,
 	reference_made_cb *cb, void *arg);
+
+/* The rows of reference_store_files(), in the arena. */
+const struct training_file *reference_files(
+	const struct db_rows *rows, struct arena *a, size_t *ret_n);
 
 #endif
