@@ -107,6 +107,14 @@ void err_field_prefix(struct err *e, const char *segment)
 	memcpy(e->field, out, sizeof out);
 }
 
+void err_field_index(struct err *e, size_t i)
+{
+	char text[24];
+
+	(void)str_print(text, sizeof text, "%zu", i);
+	err_field_prefix(e, text);
+}
+
 int err_errno_at(struct err *e, const char *file, int line, const char *verb, const char *what)
 {
 	int saved = errno;

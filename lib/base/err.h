@@ -8,6 +8,7 @@
  */
 #ifndef LIB_BASE_ERR_H
 #define LIB_BASE_ERR_H
+#include <stddef.h>
 
 /*  name                  code                      http retry title */
 #define ERR_TABLE(X)                                                                               \
@@ -83,6 +84,7 @@ int err_field_at(struct err *e, const char *file, int line, const char *pointer,
 /* Puts `segment` (escaped by RFC 6901) before the pointer in e->field: built from the inside out.
  */
 void err_field_prefix(struct err *e, const char *segment);
+void err_field_index(struct err *e, size_t i); /* the same with the place in a list */
 
 /* ERR_IO or ERR_NO_SPACE from errno, with the verb and object that failed. Returns -1. */
 int err_errno_at(struct err *e, const char *file, int line, const char *verb, const char *what);

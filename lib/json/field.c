@@ -108,15 +108,6 @@ static int unknown(struct field_reader *r, const struct field *t, struct str nam
 	return -1;
 }
 
-static int index_failed(struct field_reader *r, size_t i)
-{
-	char text[24];
-
-	(void)str_print(text, sizeof text, "%zu", i);
-	err_field_prefix(r->e, text);
-	return -1;
-}
-
 static struct field item_row(const struct field *f)
 {
 	return (struct field){ .name = f->name,
@@ -152,8 +143,10 @@ static int read_list(
 			rc = field_wrong_type(r, "an object", kid);
 		else
 			rc = field_read_object(r, f->sub, kid, items + i * size);
-		if (rc < 0)
-			return index_failed(r, i);
+		if (rc < 0) {
+			err_field_index(r->e, i);
+			return -1;
+		}
 	}
 	*out = (struct list){ items, v->kids.n };
 	return 0;

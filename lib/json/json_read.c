@@ -57,13 +57,12 @@ static void set_pointer(const struct scan *s, struct err *e)
 		const struct level *l = &s->at[i];
 		char text[sizeof e->field];
 
-		if (l->object && l->key.p == NULL)
-			continue;
-		if (l->object)
+		if (!l->object) {
+			err_field_index(e, l->index);
+		} else if (l->key.p != NULL) {
 			(void)str_print(text, sizeof text, "%.*s", STR_ARG(l->key));
-		else
-			(void)str_print(text, sizeof text, "%zu", l->index);
-		err_field_prefix(e, text);
+			err_field_prefix(e, text);
+		}
 	}
 }
 
@@ -138,12 +137,9 @@ static int mirror_list(struct jsn_doc *d, json_t *j, struct jsn *v, struct err *
 	v->kids.n = json_array_size(j);
 	v->kids.at = arena_array_of(d->a, struct jsn, v->kids.n);
 	for (size_t i = 0; i < v->kids.n; i++) {
-		char index[24];
-
 		if (mirror(d, json_array_get(j, i), &v->kids.at[i], e) == 0)
 			continue;
-		(void)str_print(index, sizeof index, "%zu", i);
-		err_field_prefix(e, index);
+		err_field_index(e, i);
 		return -1;
 	}
 	return 0;

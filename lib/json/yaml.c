@@ -157,7 +157,6 @@ static int build_list(struct builder *b, struct jsn *v)
 	v->type = JSN_LIST;
 	for (;;) {
 		struct jsn kid = { 0 };
-		char index[24];
 
 		if (next_event(b, &ev) < 0)
 			return -1;
@@ -166,8 +165,7 @@ static int build_list(struct builder *b, struct jsn *v)
 		int rc = build_value(b, &ev, &kid);
 		yaml_event_delete(&ev);
 		if (rc < 0) {
-			(void)str_print(index, sizeof index, "%zu", b->n - from);
-			err_field_prefix(b->e, index);
+			err_field_index(b->e, b->n - from);
 			return -1;
 		}
 		push(b, kid);

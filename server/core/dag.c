@@ -22,10 +22,7 @@ struct build {
 
 static int fail_need(struct build *b, size_t step, size_t at)
 {
-	char index[24];
-
-	(void)str_print(index, sizeof index, "%zu", at);
-	err_field_prefix(b->e, index);
+	err_field_index(b->e, at);
 	err_field_prefix(b->e, "needs");
 	err_field_prefix(b->e, arena_dup(b->a, b->steps[step].name));
 	return -1;

@@ -30,10 +30,7 @@ static int under(struct err *e, struct str segment)
 
 static int under_at(struct err *e, size_t i, const char *list)
 {
-	char text[24];
-
-	(void)str_print(text, sizeof text, "%zu", i);
-	err_field_prefix(e, text);
+	err_field_index(e, i);
 	err_field_prefix(e, list);
 	return -1;
 }

@@ -11,9 +11,7 @@ static int read_object(const struct jsn *v, struct arena *a, struct gpus_want *w
 	want->models_n = g.model.n;
 	for (size_t i = 0; i < g.model.n; i++)
 		if (gpus_check_model(want->models[i], e) < 0) {
-			char at[24];
-			(void)str_print(at, sizeof at, "%zu", i);
-			err_field_prefix(e, at);
+			err_field_index(e, i);
 			err_field_prefix(e, "model");
 			return -1;
 		}

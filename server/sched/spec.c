@@ -490,7 +490,6 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 	struct arena *a, struct err *e)
 {
 	struct list argv;
-	char place[24];
 	struct buf b;
 
 	if (spec_argv(s->run, a, &argv, e) < 0)
@@ -512,9 +511,8 @@ static int render_run(struct step_spec *s, const struct spec_scope *scope, struc
 			jsn_str(&w, word);
 			continue;
 		}
-		(void)str_print(place, sizeof place, "%zu", i);
 		if (!is_shell(s->run))
-			err_field_prefix(e, place);
+			err_field_index(e, i);
 		err_field_prefix(e, "run");
 	}
 	jsn_list_end(&w);

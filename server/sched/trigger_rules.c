@@ -53,7 +53,6 @@ int trigger_rules_check(const struct list *triggers, struct str own, struct err 
 {
 	for (size_t i = 0; i < triggers->n; i++) {
 		const struct trigger_spec *t = list_at(triggers, struct trigger_spec, i);
-		char at[24];
 		int rc = check_one(t, own, e);
 		for (size_t j = 0; rc == 0 && j < i; j++) {
 			const struct trigger_spec *o = list_at(triggers, struct trigger_spec, j);
@@ -63,8 +62,7 @@ int trigger_rules_check(const struct list *triggers, struct str own, struct err 
 		}
 		if (rc == 0)
 			continue;
-		(void)str_print(at, sizeof at, "%zu", i);
-		err_field_prefix(e, at);
+		err_field_index(e, i);
 		err_field_prefix(e, "triggers");
 		return -1;
 	}
