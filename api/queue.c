@@ -25,29 +25,34 @@ const struct field blocked_fields[] = {
 static const struct field blocker_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
 		.doc = "pool, runtime, requires, avoids, gpus, memory, cpus, disk, together, "
-		       "kept, quota, offline, draining, needs, group, backoff, new, placing, "
+		       "nodes, kept, quota, offline, draining, needs, group, backoff, new, "
+		       "placing, "
 		       "preparing" },
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "The same in words" },
 	{ "unsatisfiable", FIELD_BOOL, R, AT(unsatisfiable),
 		.doc = "No waiting helps: the fleet or the step must change" },
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, what the GPUs must be, a runtime, a pool, a group, a "
-		       "project, the step for which a worker is kept" },
+		       "project, what each worker of a gang must have, the step for which a worker "
+		       "is kept" },
 	{ "value", FIELD_STR, R | E, AT(value),
 		.doc = "A label's value; the step for which the rest of a quota is kept" },
 	{ "unit", FIELD_STR, R | E, AT(unit),
-		.doc = "Of the amounts: gpus, bytes, millicpus or steps" },
+		.doc = "Of the amounts: gpus, bytes, millicpus, steps or workers" },
 	{ "need", FIELD_INT, R | E, AT(need), HAS(has_need), .doc = "What it asks for" },
 	{ "free", FIELD_INT, R | E, AT(free), HAS(has_free),
-		.doc = "The most that one worker has free; of a quota: what is left" },
+		.doc = "The most that one worker has free; of a quota: what is left; of nodes: "
+		       "workers that have it free" },
 	{ "most", FIELD_INT, R | E, AT(most), HAS(has_most),
-		.doc = "The most that one worker has in all; of a quota: all of it" },
+		.doc = "The most that one worker has in all; of a quota: all of it; of nodes: "
+		       "workers that have it in all" },
 	{ "worker_id", FIELD_STR, R | E, AT(worker_id), .doc = "The worker with the most free" },
 	{ "worker", FIELD_STR, R | E, AT(worker), .doc = "Its name" },
 	{ "largest_id", FIELD_STR, R | E, AT(largest_id),
 		.doc = "The worker with the most in all" },
 	{ "largest", FIELD_STR, R | E, AT(largest), .doc = "Its name" },
-	{ "workers", FIELD_INT, R, AT(workers), .doc = "How many workers it rules out" },
+	{ "workers", FIELD_INT, R, AT(workers),
+		.doc = "How many workers it rules out; of nodes: those that are there" },
 	{ "steps", FIELD_LIST, R, AT(steps), .item = FIELD_STR, .doc = "Steps that it waits for" },
 	{ "run_id", FIELD_STR, R | E, AT(run_id), .doc = "The run that it waits for" },
 	{ "until", FIELD_TIME, R | N, AT(until),
@@ -59,7 +64,7 @@ static const struct field blocker_fields[] = {
 #define THIS wait_edit
 static const struct field wait_edit_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
-		.doc = "gpus, memory, cpus, disk, time_limit, gpu_model, requires, avoids, "
+		.doc = "nodes, gpus, memory, cpus, disk, time_limit, gpu_model, requires, avoids, "
 		       "runtime, pool, resume" },
 	{ "what", FIELD_STR, R | E, AT(what),
 		.doc = "A label's key, a GPU model, a runtime, a pool" },
@@ -74,7 +79,8 @@ static const struct field wait_edit_fields[] = {
 #define THIS wait_change
 static const struct field wait_change_fields[] = {
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "In words" },
-	{ "worker_id", FIELD_STR, R, AT(worker_id), .doc = "The worker that would take it" },
+	{ "worker_id", FIELD_STR, R, AT(worker_id),
+		.doc = "The worker that would take it; empty when the change is of `nodes`" },
 	{ "worker", FIELD_STR, R, AT(worker), .doc = "Its name" },
 	{ "edits", FIELD_LIST, R, AT(edits), .sub = wait_edit_fields,
 		.size = sizeof(struct wait_edit), .doc = "What would have to be other" },

@@ -84,18 +84,77 @@ static uint32_t find_slot(const struct place_pass *p, const struct place_shape *
 }
 
 /* A worker that is kept for somebody else is taken only when no other will do. */
-static uint32_t find(const struct place_pass *p, struct place_shape *shape, uint32_t step)
+static bool find_one(const struct place_pass *p, struct place_shape *shape, uint32_t step,
+	struct place_pick *ret)
 {
 	uint32_t at = PLACE_NOWHERE;
 	bool fits;
 
 	if (shape->standing == PLACE_OPEN)
 		at = find_slot(p, shape);
-	if (at != PLACE_NOWHERE || shape->standing == PLACE_BLOCKED)
-		return at;
-	at = find_kept(p, shape, step, &fits);
-	shape->standing = fits ? PLACE_KEPT_ONLY : PLACE_BLOCKED;
-	return at;
+	if (at == PLACE_NOWHERE && shape->standing != PLACE_BLOCKED) {
+		at = find_kept(p, shape, step, &fits);
+		shape->standing = fits ? PLACE_KEPT_ONLY : PLACE_BLOCKED;
+	}
+	ret->slot = at;
+	return at != PLACE_NOWHERE;
+}
+
+uint32_t place_pick_add(struct place_pick *picks, uint32_t n, uint32_t most, struct place_pick x)
+{
+	uint32_t at;
+
+	if (n == most && picks[n - 1].key <= x.key)
+		return n;
+	at = n < most ? n++ : n - 1;
+	for (; at > 0 && picks[at - 1].key > x.key; at--)
+		picks[at] = picks[at - 1];
+	picks[at] = x;
+	return n;
+}
+
+uint32_t place_pick(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
+	struct place_pick picks[PLACE_NODES_MAX], uint32_t *ret_fits)
+{
+	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const uint64_t *kinds = place_kinds(p, shape);
+	uint32_t n = 0;
+
+	*ret_fits = 0;
+	for (uint32_t at = 0; at < p->slots_n; at++) {
+		const struct place_slot *slot = &p->slots[at];
+		uint64_t key =
+			place_bit(where->slots, at) ? fit(p, slot, shape, kinds) : UINT64_MAX;
+		if (key == UINT64_MAX)
+			continue;
+		++*ret_fits;
+		if (slot->kept != 0 && p->kept[slot->kept - 1].step != step)
+			key |= UINT64_C(1) << 63; /* when no other will do */
+		if (place_may(p, slot, step, shape))
+			n = place_pick_add(picks, n, shape->nodes, (struct place_pick){ key, at });
+	}
+	return n;
+}
+
+/* All of its nodes, or none. */
+static bool find_gang(const struct place_pass *p, struct place_shape *shape, uint32_t step,
+	struct place_pick picks[PLACE_NODES_MAX])
+{
+	uint32_t fits;
+
+	if (shape->standing == PLACE_BLOCKED)
+		return false;
+	bool found = place_pick(p, step, shape, picks, &fits) == shape->nodes;
+	if (!found)
+		shape->standing = fits >= shape->nodes ? PLACE_KEPT_ONLY : PLACE_BLOCKED;
+	return found;
+}
+
+static bool find(const struct place_pass *p, struct place_shape *shape, uint32_t step,
+	struct place_pick picks[PLACE_NODES_MAX])
+{
+	return shape->nodes > 1 ? find_gang(p, shape, step, picks)
+				: find_one(p, shape, step, &picks[0]);
 }
 
 /* ---- taking it ------------------------------------------------------------------- */
@@ -185,7 +244,7 @@ struct place_assignment place_take(
 size_t place_room(const struct place_snapshot *s)
 {
 	size_t steps = s->steps_n + 16, workers = s->workers_n + 16, gpus = 16, labels = 16;
-	size_t words = s->workers_n / 64 + 4, held = 0, kinds;
+	size_t words = s->workers_n / 64 + 4, held = 0, more = 0, kinds;
 
 	for (size_t i = 0; i < s->workers_n; i++) {
 		gpus += s->workers[i].gpus_n;
@@ -193,13 +252,16 @@ size_t place_room(const struct place_snapshot *s)
 	}
 	for (size_t i = 0; i < s->running_n; i++)
 		held += s->running[i].gpus_n;
+	for (size_t i = 0; i < s->steps_n; i++)
+		more += place_nodes(&s->steps[i]) - 1;
 	kinds = gpus / 64 + 4;
 	return 65536 +
 	       steps * (1024 + 3 * sizeof(struct place_blocker) + 16 * words + 8 * kinds +
 			       DIMS * sizeof(struct place_blocker)) +
 	       workers * (2 * sizeof(struct place_slot) + 64) + 8 * labels + 128 * gpus +
 	       s->projects_n * 256 + s->running_n * 32 +
-	       (s->running_n + steps + held + gpus) * sizeof(struct place_hold);
+	       more * (sizeof(struct place_assignment) + GPUS_MAX * sizeof(struct str) + 64) +
+	       (s->running_n + steps + more + held + gpus) * sizeof(struct place_hold);
 }
 
 struct placing {
@@ -212,18 +274,22 @@ static bool try_step(struct place_pass *p, void *arg, uint32_t step)
 {
 	struct placing *g = arg;
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	uint32_t at = p->over[step] ? PLACE_NOWHERE : find(p, shape, step);
+	struct place_pick picks[PLACE_NODES_MAX];
 
-	if (at == PLACE_NOWHERE) {
+	if (p->over[step] || !find(p, shape, step, picks)) {
 		g->waiting[g->result.waiting_n++] = step;
 		if (!p->over[step])
 			place_keep(p, step);
 		return false;
 	}
-	g->placed[g->result.placed_n++] = place_take(p, step, shape, at);
-	p->placed_n++;
-	if (p->holds != NULL)
-		place_holds(p, &g->placed[g->result.placed_n - 1], at);
+	for (uint32_t rank = 0; rank < shape->nodes; rank++) {
+		struct place_assignment *a = &g->placed[g->result.placed_n++];
+		*a = place_take(p, step, shape, picks[rank].slot);
+		a->rank = rank;
+		p->placed_n++;
+		if (p->holds != NULL)
+			place_holds(p, a, picks[rank].slot);
+	}
 	return true;
 }
 
@@ -241,10 +307,13 @@ static void tell_kept(struct place_pass *p, struct place_result *r)
 void place_pass(const struct place_snapshot *s, struct arena *a, struct place_result *ret)
 {
 	struct place_pass *p = arena_new_of(a, struct place_pass);
-	struct placing g = { .placed = arena_array_of(a, struct place_assignment, s->steps_n + 1),
-		.waiting = arena_array_of(a, uint32_t, s->steps_n + 1) };
+	struct placing g = { .waiting = arena_array_of(a, uint32_t, s->steps_n + 1) };
+	uint32_t ranks = 0;
 
-	*p = (struct place_pass){ .s = s, .a = a, .placed = g.placed };
+	for (size_t i = 0; i < s->steps_n; i++)
+		ranks += place_nodes(&s->steps[i]);
+	g.placed = arena_array_of(a, struct place_assignment, (size_t)ranks + 1);
+	*p = (struct place_pass){ .s = s, .a = a, .placed = g.placed, .ranks_n = ranks };
 	place_index(p);
 	place_in_order(p, try_step, &g);
 	tell_kept(p, &g.result);

@@ -11,6 +11,10 @@
  * then the id. No project gets more than its quota and what it may borrow; nor do its steps use
  * that up for ever when one before them has waited for PLACE_PATIENCE: they must leave it enough.
  *
+ * A step may want several workers at once, each with all that it asks for (a gang): it gets all of
+ * them in one pass, each on a worker of its own, or none. It counts for shares and quotas as often
+ * as it has nodes. Its assignments follow one another, in the order of their ranks.
+ *
  * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free, one
  * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest
  * attempts, then the id. A worker that is avoided comes after all others. No worker is ever given
@@ -19,7 +23,8 @@
  * A step that finds no place is passed by those behind it, but not for ever: a worker is kept for
  * it (backfill with reservations, as EASY of D. Lifka, 1995, per worker). It is the one whose work
  * ends first by its time limits; others may use what is kept only if their own time limits end
- * before, or if they leave enough. Where no time limits say when that will be, a worker is kept
+ * before, or if they leave enough. For a gang as many workers as it wants are kept, those that are
+ * all free soonest. Where no time limits say when that will be, a worker is kept
  * once the step has waited for PLACE_PATIENCE, and given to nobody else meanwhile.
  *
  * Why a step was not placed is worked out when asked for (place_why.h).
@@ -32,7 +37,8 @@
 #define SERVER_CORE_PLACE_H
 #include "server/core/gpus.h"
 
-enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_KEPT_MAX = 16 };
+enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_NODES_MAX = 64 };
+enum { PLACE_KEPT_STEPS_MAX = 16, PLACE_KEPT_MAX = PLACE_KEPT_STEPS_MAX + PLACE_NODES_MAX };
 #define PLACE_PATIENCE INT64_C(600000000) /* microseconds */
 #define PLACE_NOWHERE  UINT32_MAX
 
@@ -64,14 +70,21 @@ struct place_step {
 	double cpus;
 	uint64_t memory, disk; /* bytes */
 	struct gpus_want gpus;
+	uint32_t nodes; /* workers that it wants at once; 0 is 1 */
 	struct str pool;
 	const struct place_label *requires, *avoids;
 	uint32_t requires_n, avoids_n;
 	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, below 32, the best first */
 	uint8_t runtimes_n;
 	int64_t time_limit; /* microseconds that it may run; 0: for ever */
-	uint32_t kept; /* the worker that the last pass kept for it, plus one; 0: none */
+	const uint32_t *kept; /* workers that the last pass kept for it */
+	uint32_t kept_n;
 };
+
+static inline uint32_t place_nodes(const struct place_step *s)
+{
+	return s->nodes > 1 ? s->nodes : 1;
+}
 
 struct place_gpu {
 	struct str uuid, model;
@@ -120,12 +133,13 @@ struct place_snapshot {
 
 struct place_assignment {
 	uint32_t step, worker; /* positions in the snapshot */
+	uint32_t rank; /* below the step's nodes */
 	int runtime;
 	const struct str *gpus; /* UUIDs */
 	uint32_t gpus_n;
 };
 
-/* A worker that is kept for a step that waits. */
+/* A worker that is kept for a step that waits; a gang has several. */
 struct place_kept {
 	uint32_t step, worker;
 	int64_t until; /* when it can start there; 0: not known */

@@ -6,7 +6,8 @@
  */
 
 /* The mildest first: how kinds are compared when as many edits are needed. */
-static const uint32_t weights[PLACE_EDIT_KINDS] = { [PLACE_EDIT_GPUS] = 1,
+static const uint32_t weights[PLACE_EDIT_KINDS] = { [PLACE_EDIT_NODES] = 1,
+	[PLACE_EDIT_GPUS] = 1,
 	[PLACE_EDIT_MEMORY] = 1,
 	[PLACE_EDIT_CPUS] = 1,
 	[PLACE_EDIT_DISK] = 1,
@@ -121,7 +122,8 @@ static void ask_time(
 	const struct place_keep *k = &p->kept[slot->kept - 1];
 	memcpy(need, shape->need, sizeof need);
 	for (uint32_t i = 0; i < o->change.edits_n; i++)
-		if (o->change.edits[i].kind <= PLACE_EDIT_DISK)
+		if (o->change.edits[i].kind >= PLACE_EDIT_GPUS &&
+			o->change.edits[i].kind <= PLACE_EDIT_DISK)
 			need[dims[o->change.edits[i].kind]] = o->change.edits[i].to;
 	for (int d = 0; d < DIMS; d++)
 		enough = enough && need[d] <= k->spare[d];
@@ -174,12 +176,28 @@ static bool better(const struct offer *a, const struct offer *b)
 	return a->given_up < b->given_up;
 }
 
+/* As many workers as would take it now. */
+static bool fewer_nodes(const struct place_pass *p, uint32_t step, struct place_change *ret)
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	struct place_pick picks[PLACE_NODES_MAX];
+	uint32_t fits, n = p->over[step] ? 0 : place_pick(p, step, shape, picks, &fits);
+
+	if (n == 0)
+		return false;
+	*ret = (struct place_change){ .edits_n = 1,
+		.edits = { { .kind = PLACE_EDIT_NODES, .from = shape->nodes, .to = n } } };
+	return true;
+}
+
 bool place_change(const struct place_result *r, size_t waiting, struct place_change *ret)
 {
 	const struct place_pass *p = r->pass;
 	uint32_t step = r->waiting[waiting];
 	struct offer best = { .possible = false };
 
+	if (p->shapes[p->shape_of[step]].nodes > 1)
+		return fewer_nodes(p, step, ret);
 	for (uint32_t i = 0; i < p->slots_n && !p->over[step]; i++) {
 		const struct offer o = ask(p, step, i);
 		if (better(&o, &best))

@@ -345,7 +345,8 @@ static bool same_shape(const struct place_pass *p, uint32_t item, uint32_t unuse
 	const struct place_shape *a = &p->shapes[item], *b = &p->shapes[p->shapes_n];
 
 	(void)unused;
-	return a->site == b->site && memcmp(a->need, b->need, sizeof a->need) == 0;
+	return a->site == b->site && a->nodes == b->nodes &&
+	       memcmp(a->need, b->need, sizeof a->need) == 0;
 }
 
 static int64_t clamp(uint64_t v)
@@ -389,9 +390,12 @@ static uint32_t shape_of(struct place_pass *p, struct tables *t, uint32_t step)
 	const struct place_step *s = &p->s->steps[step];
 	struct place_shape shape = { .step = step,
 		.site = site_of(p, t, step),
+		.nodes = place_nodes(s),
 		.need = { place_thousandths(s->cpus), clamp(s->memory), clamp(s->disk),
 			s->gpus.count } };
-	uint64_t h = mix(p->s->seed, shape.site);
+	uint64_t h = mix(mix(p->s->seed, shape.site), shape.nodes);
+
+	BUG_ON(shape.nodes > PLACE_NODES_MAX);
 
 	for (int i = 0; i < DIMS; i++)
 		h = mix(h, (uint64_t)shape.need[i]);

@@ -54,7 +54,8 @@ enum place_standing {
 
 struct place_shape {
 	uint32_t step, site;
-	int64_t need[DIMS];
+	int64_t need[DIMS]; /* of each node */
+	uint32_t nodes;
 	enum place_standing standing;
 	bool no_start, no_keep; /* no worker can be kept for it: with a time, at all */
 	bool asked, able; /* whether a worker could take it, once asked */
@@ -109,7 +110,8 @@ struct place_pass {
 	struct place_hold *holds; /* NULL until somebody asks when they end */
 	uint32_t holds_n;
 	struct place_keep *kept;
-	uint32_t kept_n, keep_tries;
+	uint32_t kept_n, kept_steps, keep_tries;
+	uint32_t ranks_n; /* of all steps together: placements at most */
 	bool *over; /* by step: it would be more than its project's quota */
 	const struct place_blocker **over_why; /* … and the blocker, once asked for */
 	struct place_used *used; /* by project, placements included */
@@ -130,6 +132,17 @@ uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds);
 struct place_assignment place_take(
 	struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at);
+
+/* The best slots for a gang, from the best on: as many as it wants, or fewer when there are no
+ * more. *ret_fits: how many it fits, those that are kept for others included. */
+struct place_pick {
+	uint64_t key; /* the least first */
+	uint32_t slot;
+};
+uint32_t place_pick(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
+	struct place_pick picks[PLACE_NODES_MAX], uint32_t *ret_fits);
+/* Keeps the `most` least; of equal ones those that came first. Returns how many there are now. */
+uint32_t place_pick_add(struct place_pick *picks, uint32_t n, uint32_t most, struct place_pick x);
 
 /* Whether the step may use the slot, which it fits, although it may be kept for another. */
 bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32_t step,

@@ -4,7 +4,8 @@
 
 /*
  * Each slot has its holds in the order in which they end; what is free when the first k of them
- * have ended says when a step would fit there. The slot where that is soonest is kept for it.
+ * have ended says when a step would fit there. The slot where that is soonest is kept for it; for a
+ * gang as many as it wants, until the last of them has room.
  */
 
 enum {
@@ -92,7 +93,7 @@ static void make_holds(struct place_pass *p)
 		gpus += s->running[i].gpus_n;
 	for (size_t i = 0; i < s->workers_n; i++)
 		gpus += s->workers[i].gpus_n;
-	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + s->steps_n + gpus + 1);
+	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + p->ranks_n + gpus + 1);
 	for (uint32_t i = 0; i < p->slots_n; i++)
 		slot_of[p->slots[i].worker] = i;
 	for (size_t i = 0; i < s->running_n; i++)
@@ -169,13 +170,14 @@ static struct opening opening_of(
 
 /* ---- keeping --------------------------------------------------------------------- */
 
-static void keep(struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at)
+static void keep(struct place_pass *p, uint32_t step, const struct place_shape *shape, uint32_t at,
+	int64_t until)
 {
 	const struct opening o = opening_of(p, shape, at);
 	struct place_slot *slot = &p->slots[at];
 	struct place_keep *k = &p->kept[p->kept_n++];
 
-	*k = (struct place_keep){ .slot = at, .step = step, .until = o.at != INT64_MAX ? o.at : 0 };
+	*k = (struct place_keep){ .slot = at, .step = step, .until = until };
 	for (int d = 0; d < DIMS; d++)
 		k->spare[d] = o.free[d] - shape->need[d];
 	if (slot->groups_n > 1)
@@ -183,37 +185,55 @@ static void keep(struct place_pass *p, uint32_t step, const struct place_shape *
 	slot->kept = p->kept_n;
 }
 
-/* The slot where the step can start first; without a time, where it was kept before, or the one
- * with the most free of what it asks for. */
-static uint32_t choose(
-	const struct place_pass *p, uint32_t step, const struct place_shape *shape, bool patient)
+static bool was_kept(const struct place_step *s, uint32_t worker)
+{
+	for (uint32_t i = 0; i < s->kept_n; i++)
+		if (s->kept[i] == worker)
+			return true;
+	return false;
+}
+
+/* Free there of what the step asks for most: the less, the later it comes among those of which no
+ * time is known. Where it was kept before is first. */
+static uint64_t lacking(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
+	const struct place_slot *slot)
+{
+	uint32_t all;
+	uint64_t free = (uint64_t)slot->cpus;
+
+	if (was_kept(&p->s->steps[step], slot->worker))
+		return 0;
+	if (shape->need[DIM_GPUS] != 0)
+		free = place_matching(p, slot, place_kinds(p, shape), &all);
+	return free < UINT32_MAX ? UINT32_MAX - free : 1;
+}
+
+/* The slots where the step can start first; without a time, where it was kept before, or those with
+ * the most free of what it asks for. How many there are, at most as many as it wants, and when the
+ * last of them has room: INT64_MAX when that is not known. */
+static uint32_t choose(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
+	struct place_pick picks[PLACE_NODES_MAX], int64_t *ret_until)
 {
 	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
-	const struct place_step *s = &p->s->steps[step];
-	int dim = shape->need[DIM_GPUS] != 0 ? DIM_GPUS : DIM_CPUS;
-	uint32_t best = PLACE_NOWHERE;
-	int64_t at = INT64_MAX, most = -1;
+	bool patient = place_patient(p, step);
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->slots_n; i++) {
 		const struct place_slot *slot = &p->slots[i];
+		struct place_pick x = { .slot = i };
 		if (!place_bit(where->slots, i) || slot->kept != 0)
 			continue;
 		const struct opening o = opening_of(p, shape, i);
-		if (o.at < 0 || (o.at == INT64_MAX && (!patient || at != INT64_MAX)))
+		if (o.at < 0 || (o.at == INT64_MAX && !patient))
 			continue;
-		uint32_t all;
-		int64_t free = dim == DIM_GPUS
-				       ? place_matching(p, slot, place_kinds(p, shape), &all)
-				       : slot->cpus;
-		if (s->kept == slot->worker + 1)
-			free = INT64_MAX;
-		if (o.at < at || (o.at == INT64_MAX && free > most)) {
-			best = i;
-			at = o.at;
-			most = free;
-		}
+		x.key = o.at != INT64_MAX ? (uint64_t)o.at
+					  : UINT64_C(1) << 63 | lacking(p, step, shape, slot);
+		n = place_pick_add(picks, n, shape->nodes, x);
 	}
-	return best;
+	if (n != 0)
+		*ret_until = picks[n - 1].key < UINT64_C(1) << 63 ? (int64_t)picks[n - 1].key
+								  : INT64_MAX;
+	return n;
 }
 
 bool place_could(struct place_pass *p, uint32_t step)
@@ -221,9 +241,12 @@ bool place_could(struct place_pass *p, uint32_t step)
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
 
-	for (uint32_t i = 0; i < p->slots_n && !shape->asked && !shape->able; i++)
-		shape->able = place_bit(where->slots, i) && place_has_all(p, shape, i) &&
-			      p->slots[i].disk >= (uint64_t)shape->need[DIM_DISK];
+	uint32_t able = 0;
+
+	for (uint32_t i = 0; i < p->slots_n && !shape->asked && able < shape->nodes; i++)
+		able += place_bit(where->slots, i) && place_has_all(p, shape, i) &&
+			p->slots[i].disk >= (uint64_t)shape->need[DIM_DISK];
+	shape->able = shape->able || able >= shape->nodes;
 	shape->asked = true;
 	return shape->able;
 }
@@ -238,13 +261,16 @@ static bool kept_enough(const struct place_pass *p, const struct place_shape *sh
 		kept += place_bit(slots, p->kept[i].slot);
 	for (uint32_t word = 0; word <= p->slots_n / 64; word++)
 		all += (uint32_t)__builtin_popcountll(slots[word]);
-	return p->kept_n == PLACE_KEPT_MAX || kept > all / WORKERS_PER_KEPT;
+	return p->kept_steps == PLACE_KEPT_STEPS_MAX || p->kept_n + shape->nodes > PLACE_KEPT_MAX ||
+	       (kept != 0 && kept + shape->nodes - 1 > all / WORKERS_PER_KEPT);
 }
 
 void place_keep(struct place_pass *p, uint32_t step)
 {
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	bool patient = place_patient(p, step);
+	struct place_pick picks[PLACE_NODES_MAX];
+	int64_t until = 0;
 
 	if (shape->no_keep || (shape->no_start && !patient) || p->keep_tries == TRIES_MAX ||
 		kept_enough(p, shape))
@@ -256,13 +282,15 @@ void place_keep(struct place_pass *p, uint32_t step)
 	p->keep_tries++;
 	if (p->holds == NULL)
 		make_holds(p);
-	uint32_t at = choose(p, step, shape, patient);
-	if (at != PLACE_NOWHERE)
-		keep(p, step, shape, at);
-	else if (patient)
+	if (choose(p, step, shape, picks, &until) == shape->nodes) {
+		for (uint32_t i = 0; i < shape->nodes; i++)
+			keep(p, step, shape, picks[i].slot, until != INT64_MAX ? until : 0);
+		p->kept_steps++;
+	} else if (patient) {
 		shape->no_keep = true;
-	else
+	} else {
 		shape->no_start = true;
+	}
 }
 
 bool place_may(const struct place_pass *p, const struct place_slot *slot, uint32_t step,

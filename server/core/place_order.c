@@ -100,7 +100,7 @@ static void order_init(struct order *o, struct place_pass *p)
 	for (uint32_t i = 0; i < s->steps_n; i++) {
 		BUG_ON(s->steps[i].project >= s->projects_n);
 		o->turns[i] = (struct turn){ .priority = s->steps[i].priority,
-			.first = s->steps[i].kept != 0 && place_patient(p, i),
+			.first = s->steps[i].kept_n != 0 && place_patient(p, i),
 			.project = rank[s->steps[i].project],
 			.queued_at = s->steps[i].queued_at,
 			.step = i };
@@ -132,6 +132,12 @@ static double load_of(const struct order *o, uint32_t rank)
 	return (most > memory ? most : memory) / weight;
 }
 
+/* GPUs of all its nodes. */
+static uint64_t gpus_of(const struct place_step *s)
+{
+	return (uint64_t)s->gpus.count * place_nodes(s);
+}
+
 static bool within(const struct place_quota *q, uint64_t used, uint64_t more, bool borrowing)
 {
 	uint64_t most = q->nominal + (borrowing ? (uint64_t)q->borrow : 0);
@@ -156,8 +162,8 @@ static bool leaves_enough(const struct place_pass *p, uint32_t step)
 	for (uint32_t i = 0; i < p->kept_n; i++)
 		if (p->kept[i].step == reserved - 1 && place_in_time(p, step, &p->kept[i]))
 			return true;
-	return within(&project->gpus_quota, u->gpus + other->gpus.count, s->gpus.count, true) &&
-	       within(&project->steps_quota, u->steps + 1, 1, true);
+	return within(&project->gpus_quota, u->gpus + gpus_of(other), gpus_of(s), true) &&
+	       within(&project->steps_quota, u->steps + place_nodes(other), place_nodes(s), true);
 }
 
 static bool may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
@@ -166,8 +172,9 @@ static bool may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
 	const struct place_project *project = &p->s->projects[s->project];
 	const struct place_used *u = &p->used[s->project];
 
-	return within(&project->gpus_quota, u->gpus, s->gpus.count, borrowing) &&
-	       within(&project->steps_quota, u->steps, 1, borrowing) && leaves_enough(p, step);
+	return within(&project->gpus_quota, u->gpus, gpus_of(s), borrowing) &&
+	       within(&project->steps_quota, u->steps, place_nodes(s), borrowing) &&
+	       leaves_enough(p, step);
 }
 
 /* A step that has waited for long, and waits on, has its project's quota kept for it, or those
@@ -181,8 +188,8 @@ static void reserve(struct place_pass *p, uint32_t step)
 
 	if ((project->gpus_quota.limited || project->steps_quota.limited) &&
 		(before == 0 || p->s->steps[before - 1].priority < s->priority) &&
-		place_patient(p, step) && within(&project->gpus_quota, 0, s->gpus.count, true) &&
-		within(&project->steps_quota, 0, 1, true) && place_could(p, step))
+		place_patient(p, step) && within(&project->gpus_quota, 0, gpus_of(s), true) &&
+		within(&project->steps_quota, 0, place_nodes(s), true) && place_could(p, step))
 		p->reserved[s->project] = step + 1;
 }
 
@@ -191,10 +198,10 @@ static void count(struct place_pass *p, uint32_t step)
 	const struct place_step *s = &p->s->steps[step];
 	struct place_used *u = &p->used[s->project];
 
-	u->steps++;
-	u->gpus += s->gpus.count;
-	u->memory += s->memory;
-	u->cpus += place_thousandths(s->cpus);
+	u->steps += place_nodes(s);
+	u->gpus += gpus_of(s);
+	u->memory += s->memory * place_nodes(s);
+	u->cpus += place_thousandths(s->cpus) * place_nodes(s);
 	if (p->reserved[s->project] == step + 1)
 		p->reserved[s->project] = 0;
 }

@@ -8,8 +8,8 @@
 const char *place_blocker_name(enum place_blocker_kind k)
 {
 	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "runtime", "requires",
-		"avoids", "gpus", "memory", "cpus", "disk", "together", "kept", "quota", "offline",
-		"draining" };
+		"avoids", "gpus", "memory", "cpus", "disk", "together", "nodes", "kept", "quota",
+		"offline", "draining" };
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
@@ -17,8 +17,9 @@ const char *place_blocker_name(enum place_blocker_kind k)
 
 const char *place_edit_name(enum place_edit_kind k)
 {
-	static const char *const names[PLACE_EDIT_KINDS] = { "gpus", "memory", "cpus", "disk",
-		"time_limit", "gpu_model", "requires", "avoids", "runtime", "pool", "resume" };
+	static const char *const names[PLACE_EDIT_KINDS] = { "nodes", "gpus", "memory", "cpus",
+		"disk", "time_limit", "gpu_model", "requires", "avoids", "runtime", "pool",
+		"resume" };
 
 	BUG_ON((unsigned)k >= PLACE_EDIT_KINDS);
 	return names[k];
@@ -170,6 +171,29 @@ static void explain_gone(char out[PLACE_TEXT_MAX], const struct place_blocker *b
 			b->workers, STR_ARG(pool), is, STR_ARG(worker));
 }
 
+static void explain_nodes(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
+{
+	long long free = b->most_free, all = b->most_all;
+	size_t n;
+
+	(void)str_print(out, PLACE_TEXT_MAX, "needs %lld workers with %.*s each",
+		(long long)b->need, STR_ARG(b->what));
+	n = strlen(out);
+	if (b->never)
+		(void)str_print(out + n, PLACE_TEXT_MAX - n, "; pool %.*s has %lld",
+			STR_ARG(names_shown(b->pool)), all);
+	else if (b->workers < b->need)
+		(void)str_print(out + n, PLACE_TEXT_MAX - n,
+			"; of %lld in pool %.*s only %u %s online and take%s work", all,
+			STR_ARG(names_shown(b->pool)), b->workers, b->workers == 1 ? "is" : "are",
+			b->workers == 1 ? "s" : "");
+	else if (numbers)
+		(void)str_print(out + n, PLACE_TEXT_MAX - n, "; %lld ha%s that free now", free,
+			free == 1 ? "s" : "ve");
+	else
+		(void)str_print(out + n, PLACE_TEXT_MAX - n, " free at once");
+}
+
 static void explain_kept(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
 {
 	char time[CLOCK_TEXT_MAX];
@@ -236,6 +260,7 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	case PLACE_DRAINING: explain_gone(out, b); break;
 	case PLACE_KEPT: explain_kept(out, b, numbers); break;
 	case PLACE_QUOTA: explain_quota(out, b, numbers); break;
+	case PLACE_NODES: explain_nodes(out, b, numbers); break;
 	case PLACE_TOGETHER:
 		(void)str_print(out, PLACE_TEXT_MAX, "%s has all that it needs%s", who,
 			b->never ? " at once" : " free at once");
@@ -261,6 +286,10 @@ static void edit_text(char out[PLACE_TEXT_MAX], const struct place_edit *e)
 	char from[AMOUNT_MAX], to[AMOUNT_MAX];
 
 	switch (e->kind) {
+	case PLACE_EDIT_NODES:
+		(void)str_print(out, PLACE_TEXT_MAX, "it asked for %lld worker%s instead of %lld",
+			(long long)e->to, e->to == 1 ? "" : "s", (long long)e->from);
+		break;
 	case PLACE_EDIT_TIME_LIMIT:
 		(void)str_print(out, PLACE_TEXT_MAX, "it had a time limit of at most %lld s",
 			(long long)(e->to / CLOCK_SECOND));
@@ -294,7 +323,11 @@ const char *place_change_text(char out[PLACE_TEXT_MAX], const struct place_chang
 	char one[PLACE_TEXT_MAX];
 	size_t n;
 
-	(void)str_print(out, PLACE_TEXT_MAX, "on %.*s, if ", STR_ARG(names_shown(c->worker_name)));
+	if (c->worker_name.n != 0)
+		(void)str_print(
+			out, PLACE_TEXT_MAX, "on %.*s, if ", STR_ARG(names_shown(c->worker_name)));
+	else
+		(void)str_print(out, PLACE_TEXT_MAX, "if ");
 	for (uint32_t i = 0; i < c->edits_n; i++) {
 		edit_text(one, &c->edits[i]);
 		n = strlen(out);

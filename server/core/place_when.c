@@ -3,7 +3,8 @@
 /*
  * A simulation on a copy of what the pass left: what has a time limit ends at it, in order of time;
  * each end gives its worker back what was held there, and the steps that wait, in their order, try
- * that worker. What they hold in turn ends at their own time limits.
+ * that worker; a gang starts when the last of its workers has room. What they hold in turn ends at
+ * their own time limits.
  */
 
 enum { TRIES_MAX = 500000 }; /* a loop must not stand still: beyond, it cannot be told */
@@ -127,7 +128,7 @@ static void when_init(
 	memcpy(p->slots, from->slots, from->slots_n * sizeof *p->slots);
 	memcpy(p->groups, from->groups, groups * sizeof *p->groups);
 	memcpy(p->taken, from->taken, gpus * sizeof *p->taken);
-	w->heap = arena_array_of(a, struct ending, s->running_n + s->steps_n + 1);
+	w->heap = arena_array_of(a, struct ending, s->running_n + from->ranks_n + 1);
 	w->waiting = arena_array_of(a, uint32_t, w->waiting_n);
 	memcpy(w->waiting, r->waiting, w->waiting_n * sizeof *w->waiting);
 	for (size_t i = 0; i < s->running_n; i++) {
@@ -152,6 +153,22 @@ static void release(struct place_pass *p, uint32_t step)
 			p->slots[p->kept[i].slot].kept = 0;
 }
 
+static bool try_gang(struct when *w, uint32_t step, const struct place_shape *shape, int64_t now)
+{
+	struct place_pass *p = &w->pass;
+	struct place_pick picks[PLACE_NODES_MAX];
+	uint32_t fits;
+
+	w->tries += p->slots_n;
+	if (place_pick(p, step, shape, picks, &fits) < shape->nodes)
+		return false;
+	for (uint32_t i = 0; i < shape->nodes; i++) {
+		const struct place_assignment a = place_take(p, step, shape, picks[i].slot);
+		will_end(w, &a, picks[i].slot, now);
+	}
+	return true;
+}
+
 /* Steps that wait try the slot in their order; true when the last of them, the one that is asked
  * about, has found its place. */
 static bool try_slot(struct when *w, uint32_t at, int64_t now)
@@ -169,12 +186,15 @@ static bool try_slot(struct when *w, uint32_t at, int64_t now)
 		const struct place_where *where = &p->wheres[p->sites[shape->site].where];
 		if (!place_bit(where->slots, at) || p->over[step] ||
 			place_fit(p, &p->slots[at], shape, place_kinds(p, shape)) == UINT64_MAX ||
-			!place_may(p, &p->slots[at], step, shape)) {
+			!place_may(p, &p->slots[at], step, shape) ||
+			(shape->nodes > 1 && !try_gang(w, step, shape, now))) {
 			w->waiting[kept++] = step;
 			continue;
 		}
-		const struct place_assignment a = place_take(p, step, shape, at);
-		will_end(w, &a, at, now);
+		if (shape->nodes == 1) {
+			const struct place_assignment a = place_take(p, step, shape, at);
+			will_end(w, &a, at, now);
+		}
 		release(p, step);
 		found = found || step == target;
 	}
@@ -209,6 +229,6 @@ size_t place_start_room(const struct place_result *r)
 		gpus += s->workers[i].gpus_n;
 	return 65536 + s->workers_n * (sizeof(struct place_slot) + 16) +
 	       gpus * (sizeof(struct place_group) + 8) +
-	       (s->running_n + s->steps_n) * (sizeof(struct ending) + 64) +
-	       s->steps_n * (16 + GPUS_MAX * sizeof(struct str));
+	       (s->running_n + r->pass->ranks_n) * (sizeof(struct ending) + 64) +
+	       r->pass->ranks_n * (16 + GPUS_MAX * sizeof(struct str));
 }

@@ -298,6 +298,7 @@ static uint32_t kept_slot(const struct place_pass *p, const struct place_shape *
 	for (uint32_t i = 0; i < p->kept_n; i++) {
 		uint32_t at = p->kept[i].slot;
 		if (place_bit(where->slots, at) &&
+			&p->shapes[p->shape_of[p->kept[i].step]] != shape && /* a gang's own */
 			place_fit(p, &p->slots[at], shape, kinds) != UINT64_MAX)
 			return at;
 	}
@@ -333,10 +334,10 @@ static const struct place_blocker *why_over(struct place_pass *p, uint32_t step)
 	const struct place_project *project = &p->s->projects[s->project];
 	const struct place_used *used = &p->used[s->project];
 	bool of_gpus = project->gpus_quota.limited && s->gpus.count != 0;
-	bool gpus =
-		of_gpus && quota_left(&project->gpus_quota, used->gpus) < (int64_t)s->gpus.count;
-	bool steps =
-		project->steps_quota.limited && quota_left(&project->steps_quota, used->steps) < 1;
+	bool gpus = of_gpus && quota_left(&project->gpus_quota, used->gpus) <
+				       (int64_t)s->gpus.count * place_nodes(s);
+	bool steps = project->steps_quota.limited &&
+		     quota_left(&project->steps_quota, used->steps) < place_nodes(s);
 	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
 
 	b->kind = PLACE_QUOTA;
@@ -346,11 +347,67 @@ static const struct place_blocker *why_over(struct place_pass *p, uint32_t step)
 		b->value = p->s->steps[p->reserved[s->project] - 1].id;
 	bool tell_gpus = gpus || (!steps && of_gpus);
 	const struct place_quota *q = tell_gpus ? &project->gpus_quota : &project->steps_quota;
-	b->need = tell_gpus ? s->gpus.count : 0;
+	b->nodes = place_nodes(s);
+	b->need = tell_gpus ? (int64_t)s->gpus.count * place_nodes(s) : 0;
 	b->most_free = quota_left(q, tell_gpus ? used->gpus : used->steps);
 	b->most_all = (int64_t)q->nominal + q->borrow;
-	b->never = b->value.n == 0 && b->most_all < (tell_gpus ? b->need : 1);
+	b->never = b->value.n == 0 && b->most_all < (tell_gpus ? b->need : place_nodes(s));
 	return b;
+}
+
+/* ---- not as many workers as a gang wants ------------------------------------------ */
+
+/* "2 GPUs (H100), 8 CPUs, 64 GiB of memory": what it asks for of each. */
+static struct str node_text(struct place_pass *p, const struct place_shape *shape)
+{
+	const struct place_step *s = &p->s->steps[shape->step];
+	char size[NUM_SIZE_MAX];
+	struct str text = STR(""), kind = gpus_text(p, &s->gpus);
+
+	if (s->gpus.count != 0)
+		text = arena_printf(p->a, "%u GPU%s%s%.*s%s, ", s->gpus.count,
+			s->gpus.count == 1 ? "" : "s", kind.n != 0 ? " (" : "", STR_ARG(kind),
+			kind.n != 0 ? ")" : "");
+	return arena_printf(p->a, "%.*s%g CPU%s and %s of memory", STR_ARG(text),
+		(double)shape->need[DIM_CPUS] / 1000, shape->need[DIM_CPUS] == 1000 ? "" : "s",
+		num_format_size(size, s->memory));
+}
+
+/* Of the first n slots of the list, those that are kept for others included. */
+static uint32_t count_fits(const struct place_pass *p, const struct place_shape *shape, uint32_t n)
+{
+	uint32_t fits = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		fits += place_fit(p, &p->slots[p->list[i]], shape, place_kinds(p, shape)) !=
+			UINT64_MAX;
+	return fits;
+}
+
+/* Before whatever else is in its way. able: workers that could take a node of it, of which `there`
+ * are online and take work. */
+static void why_nodes(
+	struct place_pass *p, struct place_shape *shape, uint32_t able, uint32_t there)
+{
+	struct place_blocker *b = arena_array_of(p->a, struct place_blocker, DIMS + 1);
+	uint32_t fits = count_fits(p, shape, there);
+
+	b->kind = PLACE_NODES;
+	b->never = able < shape->nodes;
+	b->pool = p->s->steps[shape->step].pool;
+	b->pool_workers = count_pool(p, b->pool);
+	b->what = node_text(p, shape);
+	b->need = shape->nodes;
+	b->most_free = fits;
+	b->most_all = able;
+	b->workers = there;
+	shape->blockers_n = 0;
+	if (fits == 0 && there >= shape->nodes) {
+		why_amounts(p, shape, there, false);
+		memcpy(b + 1, shape->blockers, shape->blockers_n * sizeof *b);
+	}
+	shape->blockers = b;
+	shape->blockers_n++;
 }
 
 /* ---- those that could are not there ---------------------------------------------- */
@@ -436,14 +493,21 @@ static void why(struct place_pass *p, struct place_shape *shape)
 		return;
 	}
 	uint32_t there = keep_there(p, able);
+	if (shape->nodes > 1 && there < shape->nodes && (there != 0 || able < shape->nodes)) {
+		why_nodes(p, shape, able, there);
+		return;
+	}
 	if (there == 0) {
 		(void)keep_able(p, shape, list_could(p, shape));
 		why_gone(p, shape, able);
 		return;
 	}
 	uint32_t kept = kept_slot(p, shape);
-	if (kept != PLACE_NOWHERE)
+	if (kept != PLACE_NOWHERE &&
+		(shape->nodes == 1 || count_fits(p, shape, there) >= shape->nodes))
 		why_kept(p, shape, kept);
+	else if (shape->nodes > 1)
+		why_nodes(p, shape, able, there);
 	else
 		why_amounts(p, shape, there, false);
 }

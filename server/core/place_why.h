@@ -25,6 +25,9 @@ enum place_blocker_kind {
 	PLACE_DISK, /* bytes; a worker tells what is free only, so never `never` */
 	PLACE_TOGETHER, /* each is there, but not on one worker: the one that comes closest meets
 			   most_free of `need` wants; what = those it lacks */
+	PLACE_NODES, /* `need` workers at once, each with `what` ("2 GPUs, 8 CPUs"): most_free have
+			that free now, most_all have it in all, of which `workers` are online and
+			take work; never: most_all are too few */
 	PLACE_KEPT, /* what it needs is free on `worker`, and kept for the step `what` before it;
 		       until `until`, when that is known and a time limit that ends by then would do
 		     */
@@ -42,6 +45,7 @@ struct place_blocker {
 	struct str pool, what, value;
 	uint32_t workers; /* that were looked at: each is kept from taking the step by this */
 	uint32_t pool_workers; /* in the pool */
+	uint32_t nodes; /* PLACE_QUOTA: that the step wants at once */
 	uint32_t unwell; /* GPUs of `largest` that are not well */
 	int64_t need, most_free, most_all;
 	int64_t until;
@@ -63,6 +67,8 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 /* ---- what would let it start now ------------------------------------------------------------ */
 
 enum place_edit_kind {
+	PLACE_EDIT_NODES, /* ask for `to` workers instead of `from`; the only one of its change,
+			     which then names no worker */
 	PLACE_EDIT_GPUS, /* ask for `to` instead of `from` */
 	PLACE_EDIT_MEMORY,
 	PLACE_EDIT_CPUS,

@@ -11,7 +11,7 @@ struct waiting {
 	struct str project_id;
 	int64_t not_before;
 	uint64_t blocked;
-	struct str kept_on; /* id of the worker that the last pass kept for it */
+	struct list kept_on; /* struct str: ids of the workers that the last pass kept for it */
 };
 
 /* What it has free is kept up to date in worker as attempts come and go. */
@@ -44,7 +44,7 @@ struct tally {
 
 struct pool {
 	struct map *steps, *hosts, *attempts, *tallies; /* by id */
-	struct str kept[PLACE_KEPT_MAX]; /* steps whose kept_on is set */
+	struct str kept[PLACE_KEPT_STEPS_MAX]; /* steps whose kept_on is set */
 	size_t kept_n;
 	struct arena *kept_arena;
 	struct host **order; /* all hosts, by id, while it is right */

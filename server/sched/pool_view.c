@@ -67,6 +67,20 @@ static size_t most_urgent(struct snapshot *s, struct waiting **all, size_t n)
 	return front;
 }
 
+static void see_kept(
+	struct pool *p, struct arena *a, const struct list *ids, struct place_step *step)
+{
+	uint32_t *at = arena_array_of(a, uint32_t, ids->n);
+
+	step->kept = at;
+	step->kept_n = 0;
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct host *h = map_get(p->hosts, *list_at(ids, struct str, i));
+		if (h != NULL)
+			at[step->kept_n++] = h->at;
+	}
+}
+
 static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
 	int64_t *ret_next)
 {
@@ -89,9 +103,8 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 	for (size_t i = 0; i < n; i++) {
 		steps[i] = all[i]->step;
 		steps[i].project = project_at(s, all[i]->project_id);
-		const struct host *kept =
-			all[i]->kept_on.n != 0 ? map_get(p->hosts, all[i]->kept_on) : NULL;
-		steps[i].kept = kept != NULL ? kept->at + 1 : 0;
+		if (all[i]->kept_on.n != 0)
+			see_kept(p, s->arena, &all[i]->kept_on, &steps[i]);
 	}
 	ret->steps = steps;
 	ret->steps_n = n;
@@ -247,7 +260,7 @@ void pool_keep(struct pool *p, const struct place_snapshot *s, const struct plac
 	for (size_t i = 0; i < p->kept_n; i++) {
 		struct waiting *w = map_get(p->steps, p->kept[i]);
 		if (w != NULL)
-			w->kept_on = STR_NONE;
+			w->kept_on.n = 0;
 	}
 	arena_drop(p->kept_arena);
 	p->kept_arena = arena_new(1 << 20);
@@ -257,7 +270,12 @@ void pool_keep(struct pool *p, const struct place_snapshot *s, const struct plac
 		struct waiting *w = map_get(p->steps, step);
 		if (w == NULL)
 			continue;
-		w->kept_on = arena_str(p->kept_arena, s->workers[r->kept[i].worker].id);
-		p->kept[p->kept_n++] = arena_str(p->kept_arena, step);
+		if (w->kept_on.n == 0) {
+			w->kept_on.items =
+				arena_array_of(p->kept_arena, struct str, place_nodes(&w->step));
+			p->kept[p->kept_n++] = arena_str(p->kept_arena, step);
+		}
+		*list_at(&w->kept_on, struct str, w->kept_on.n++) =
+			arena_str(p->kept_arena, s->workers[r->kept[i].worker].id);
 	}
 }

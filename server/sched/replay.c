@@ -6,7 +6,7 @@
 static bool same_assignment(const struct place_assignment *a, const struct place_assignment *b)
 {
 	if (a->step != b->step || a->worker != b->worker || a->runtime != b->runtime ||
-		a->gpus_n != b->gpus_n)
+		a->rank != b->rank || a->gpus_n != b->gpus_n)
 		return false;
 	for (uint32_t i = 0; i < a->gpus_n; i++)
 		if (!str_eq(a->gpus[i], b->gpus[i]))

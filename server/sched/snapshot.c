@@ -58,9 +58,9 @@ struct line_step {
 	int kind;
 	struct str id, pool, gpu_mig;
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
-		time_limit, kept;
+		time_limit, nodes, kept;
 	double cpus;
-	struct list gpu_models, requires, avoids, runtimes;
+	struct list gpu_models, requires, avoids, runtimes, also_kept;
 };
 struct line_running {
 	int kind;
@@ -70,7 +70,7 @@ struct line_running {
 };
 struct line_placed {
 	int kind;
-	int64_t step, worker, runtime;
+	int64_t step, worker, runtime, rank;
 	struct list gpus;
 };
 struct line_waiting {
@@ -167,7 +167,12 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	{ "gpu_mig", FIELD_STR, FIELD_OMIT_EMPTY, AT(gpu_mig) }, LABELS(requires), LABELS(avoids),
 	{ "runtimes", FIELD_LIST, Q, AT(runtimes), .item = FIELD_INT, .max = PLACE_RUNTIMES_MAX,
 		.item_max = RUNTIME_COUNT - 1 },
-	INSTANT(time_limit), COUNT(kept, LINES_MAX), { 0 } };
+	INSTANT(time_limit),
+	{ "nodes", FIELD_INT, FIELD_OMIT_EMPTY, AT(nodes), .max = PLACE_NODES_MAX },
+	COUNT(kept, LINES_MAX),
+	{ "also_kept", FIELD_LIST, FIELD_OMIT_EMPTY, AT(also_kept), .item = FIELD_INT,
+		.max = PLACE_NODES_MAX, .item_max = LINES_MAX },
+	{ 0 } };
 #undef THIS
 #define THIS line_running
 static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), REAL(cpus),
@@ -175,7 +180,8 @@ static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), R
 #undef THIS
 #define THIS line_placed
 static const struct field placed_fields[] = { KIND, COUNT(step, LINES_MAX),
-	COUNT(worker, LINES_MAX), COUNT(runtime, RUNTIME_COUNT - 1), TEXTS(gpus, GPUS_MAX), { 0 } };
+	COUNT(worker, LINES_MAX), COUNT(runtime, RUNTIME_COUNT - 1), TEXTS(gpus, GPUS_MAX),
+	{ "rank", FIELD_INT, FIELD_OMIT_EMPTY, AT(rank), .max = PLACE_NODES_MAX - 1 }, { 0 } };
 #undef THIS
 #define THIS line_waiting
 static const struct field waiting_fields[] = { KIND, COUNT(step, LINES_MAX), { 0 } };
@@ -263,7 +269,7 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 
 static void put_step(const struct place_step *s, struct buf *out)
 {
-	int64_t runtimes[PLACE_RUNTIMES_MAX];
+	int64_t runtimes[PLACE_RUNTIMES_MAX], kept[PLACE_NODES_MAX];
 	struct line_step l = { .kind = LINE_STEP,
 		.id = s->id,
 		.pool = s->pool,
@@ -277,7 +283,9 @@ static void put_step(const struct place_step *s, struct buf *out)
 		.gpu_memory_max = (int64_t)s->gpus.memory_max,
 		.gpu_mig = s->gpus.mig,
 		.time_limit = s->time_limit,
-		.kept = s->kept,
+		.nodes = s->nodes > 1 ? s->nodes : 0,
+		.kept = s->kept_n != 0 ? s->kept[0] + INT64_C(1) : 0,
+		.also_kept = { kept, 0 },
 		.cpus = s->cpus,
 		.gpu_models = texts_list(s->gpus.models, s->gpus.models_n),
 		.requires = labels_list(s->requires, s->requires_n),
@@ -286,6 +294,8 @@ static void put_step(const struct place_step *s, struct buf *out)
 
 	for (uint8_t i = 0; i < s->runtimes_n; i++)
 		runtimes[i] = s->runtimes[i];
+	for (uint32_t i = 1; i < s->kept_n; i++)
+		kept[l.also_kept.n++] = s->kept[i];
 	put(step_line_fields, &l, out);
 }
 
@@ -313,7 +323,7 @@ void snapshot_write(
 	for (size_t i = 0; i < r->placed_n; i++) {
 		const struct place_assignment *x = &r->placed[i];
 		put(placed_fields,
-			&(struct line_placed){ LINE_PLACED, x->step, x->worker, x->runtime,
+			&(struct line_placed){ LINE_PLACED, x->step, x->worker, x->runtime, x->rank,
 				texts_list(x->gpus, x->gpus_n) },
 			out);
 	}
@@ -389,8 +399,9 @@ static struct place_worker read_worker(struct reader *r, const struct line_worke
 	return w;
 }
 
-static struct place_step read_step(const struct line_step *l)
+static struct place_step read_step(struct reader *r, const struct line_step *l)
 {
+	uint32_t *kept = arena_array_of(r->arena, uint32_t, l->also_kept.n + 1);
 	struct place_step s = { .id = l->id,
 		.project = (uint32_t)l->project,
 		.priority = (int32_t)l->priority,
@@ -411,7 +422,13 @@ static struct place_step read_step(const struct line_step *l)
 		.avoids_n = (uint32_t)l->avoids.n,
 		.runtimes_n = (uint8_t)l->runtimes.n,
 		.time_limit = l->time_limit,
-		.kept = (uint32_t)l->kept };
+		.nodes = (uint32_t)l->nodes,
+		.kept = kept };
+
+	if (l->kept != 0)
+		kept[s.kept_n++] = (uint32_t)l->kept - 1;
+	for (size_t i = 0; i < l->also_kept.n; i++)
+		kept[s.kept_n++] = (uint32_t)*list_at(&l->also_kept, int64_t, i);
 
 	for (size_t i = 0; i < l->runtimes.n; i++)
 		s.runtimes[i] = (uint8_t)*list_at(&l->runtimes, int64_t, i);
@@ -454,9 +471,9 @@ static int read_decision(struct reader *r, enum line_kind kind, const void *line
 		(kind == LINE_PLACED && in_range(p->worker, r->head.workers, "/worker", e) < 0))
 		return -1;
 	if (kind == LINE_PLACED)
-		r->file.placed[r->file.placed_n++] =
-			(struct place_assignment){ (uint32_t)p->step, (uint32_t)p->worker,
-				(int)p->runtime, texts_of(&p->gpus), (uint32_t)p->gpus.n };
+		r->file.placed[r->file.placed_n++] = (struct place_assignment){ (uint32_t)p->step,
+			(uint32_t)p->worker, (uint32_t)p->rank, (int)p->runtime, texts_of(&p->gpus),
+			(uint32_t)p->gpus.n };
 	else
 		r->file.waiting[r->file.waiting_n++] = (uint32_t)w->step;
 	return 0;
@@ -478,7 +495,7 @@ static int take(struct reader *r, enum line_kind kind, const void *line, struct 
 	case LINE_PROJECT: r->projects[at] = read_project(p); return 0;
 	case LINE_WORKER: r->workers[at] = read_worker(r, line); return 0;
 	case LINE_STEP:
-		r->steps[at] = read_step(line);
+		r->steps[at] = read_step(r, line);
 		return in_range(r->steps[at].project, r->head.projects, "/project", e);
 	case LINE_RUNNING:
 		r->running[at] = (struct place_running){ (uint32_t)x->worker, x->cpus,

@@ -98,6 +98,7 @@ static const char *unit_of(const struct place_blocker *b)
 	switch (b->kind) {
 	case PLACE_QUOTA: return b->need != 0 ? "gpus" : "steps";
 	case PLACE_GPUS: return "gpus";
+	case PLACE_NODES: return "workers";
 	case PLACE_MEMORY:
 	case PLACE_DISK: return "bytes";
 	case PLACE_CPUS: return "millicpus";
@@ -122,7 +123,7 @@ static void put_blocker(const struct place_blocker *from, struct arena *a, struc
 	if (unit == NULL)
 		return;
 	b->unit = str_c(unit);
-	b->need = from->kind == PLACE_QUOTA && from->need == 0 ? 1 : from->need;
+	b->need = from->kind == PLACE_QUOTA && from->need == 0 ? from->nodes : from->need;
 	b->free = from->most_free;
 	b->has_need = b->has_free = true;
 	b->most = from->most_all;

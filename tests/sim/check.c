@@ -62,12 +62,14 @@ static bool has_room(const struct sim_worker *w, const struct place_step *s, boo
 	return match >= s->gpus.count;
 }
 
+/* All its nodes, each on a worker of its own. */
 static bool could_run(const struct sim *m, const struct place_step *s)
 {
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < m->t->workers_n; i++)
-		if (welcome(&m->t->workers[i].is, s) && has_room(&m->t->workers[i], s, true))
-			return true;
-	return false;
+		n += welcome(&m->t->workers[i].is, s) && has_room(&m->t->workers[i], s, true);
+	return n >= place_nodes(s);
 }
 
 /* ---- quotas ---------------------------------------------------------------------- */
@@ -84,8 +86,8 @@ static struct held held_by(const struct sim *m, uint32_t project)
 		const struct sim_step *s = &m->t->steps[i];
 		if (s->state != SIM_RUNS || s->want.project != project)
 			continue;
-		h.steps++;
-		h.gpus += s->want.gpus.count;
+		h.steps += place_nodes(&s->want);
+		h.gpus += place_nodes(&s->want) * s->want.gpus.count;
 	}
 	return h;
 }
@@ -101,8 +103,9 @@ static bool may_hold(const struct sim *m, const struct place_step *s, bool borro
 	const struct place_project *p = &m->t->projects[s->project];
 	const struct held h = held_by(m, s->project);
 
-	return h.steps + 1 <= most(&p->steps_quota, borrowing) &&
-	       (s->gpus.count == 0 || h.gpus + s->gpus.count <= most(&p->gpus_quota, borrowing));
+	return h.steps + place_nodes(s) <= most(&p->steps_quota, borrowing) &&
+	       (s->gpus.count == 0 ||
+		       h.gpus + place_nodes(s) * s->gpus.count <= most(&p->gpus_quota, borrowing));
 }
 
 /* ---- placements ------------------------------------------------------------------ */
@@ -126,7 +129,7 @@ static int take_gpus(struct sim_worker *w, struct sim_step *s, uint32_t me,
 		if (!gpus_match(&s->want.gpus, w->gpus[g].model, w->gpus[g].memory, w->gpus[g].mig))
 			return WRONG(e, "%.*s got a GPU of another kind", STR_ARG(s->want.id));
 		w->holder[g] = me;
-		s->gpus[i] = w->gpus[g].uuid;
+		s->gpus[a->rank * s->want.gpus.count + i] = w->gpus[g].uuid;
 	}
 	return 0;
 }
@@ -139,6 +142,13 @@ static int take(struct sim *m, const struct place_assignment *a, struct err *e)
 
 	if (s->state != SIM_WAITS)
 		return WRONG(e, "%.*s was placed twice", STR_ARG(s->want.id));
+	if (a->rank != s->placed || a->rank >= place_nodes(&s->want))
+		return WRONG(
+			e, "%.*s has no rank %u after %u", STR_ARG(s->want.id), a->rank, s->placed);
+	for (uint32_t n = 0; n < s->placed; n++)
+		if (s->workers[n] == a->worker)
+			return WRONG(e, "%.*s has two ranks on %.*s", STR_ARG(s->want.id),
+				STR_ARG(w->is.id));
 	if (!welcome(&w->is, &s->want) || (w->is.runtimes >> a->runtime & 1) == 0)
 		return WRONG(e, "%.*s may not go to %.*s", STR_ARG(s->want.id), STR_ARG(w->is.id));
 	if (take_gpus(w, s, me, a, e) < 0)
@@ -149,8 +159,11 @@ static int take(struct sim *m, const struct place_assignment *a, struct err *e)
 	if ((double)w->cpus_used > w->is.cpus * 1000 + 0.5 || w->memory_used > w->is.memory)
 		return WRONG(e, "%.*s has given more than it has, to %.*s", STR_ARG(w->is.id),
 			STR_ARG(s->want.id));
+	s->workers[s->placed++] = a->worker;
+	if (s->placed < place_nodes(&s->want))
+		return 0;
+	s->placed = 0;
 	s->state = SIM_RUNS;
-	s->worker = a->worker;
 	s->started = m->now;
 	if (m->now - s->want.queued_at > m->report.longest_wait)
 		m->report.longest_wait = m->now - s->want.queued_at;
@@ -166,6 +179,15 @@ int sim_check_placed(struct sim *m, struct err *e)
 	for (size_t i = 0; i < m->r.placed_n; i++) {
 		const struct place_assignment *a = &m->r.placed[i];
 		const struct place_step *s = &step_at(m, a->step)->want;
+		const struct sim_step *open = i != 0 ? step_at(m, m->r.placed[i - 1].step) : NULL;
+		if (a->rank != 0) {
+			m->granted[i] = m->granted[i - 1];
+			if (take(m, a, e) < 0)
+				return -1;
+			continue;
+		}
+		if (open != NULL && open->placed != 0)
+			return WRONG(e, "%.*s got a part of its workers", STR_ARG(open->want.id));
 		bool grant = may_hold(m, s, false);
 		if (!may_hold(m, s, true))
 			return WRONG(e, "%.*s is more than its project's quota", STR_ARG(s->id));
@@ -180,6 +202,8 @@ int sim_check_placed(struct sim *m, struct err *e)
 		if (take(m, a, e) < 0)
 			return -1;
 	}
+	if (m->r.placed_n != 0 && step_at(m, m->r.placed[m->r.placed_n - 1].step)->placed != 0)
+		return WRONG(e, "the last step got a part of its workers");
 	return 0;
 }
 
@@ -203,7 +227,8 @@ static bool may_ever_hold(const struct sim *m, const struct place_step *s)
 {
 	const struct place_project *p = &m->t->projects[s->project];
 
-	return most(&p->steps_quota, true) >= 1 && s->gpus.count <= most(&p->gpus_quota, true);
+	return most(&p->steps_quota, true) >= place_nodes(s) &&
+	       place_nodes(s) * s->gpus.count <= most(&p->gpus_quota, true);
 }
 
 /* Whether the quota of its project is kept for one before it, that has waited for long. */
@@ -215,9 +240,10 @@ static bool stands_back(const struct sim *m, size_t waiting)
 
 	for (size_t i = 0; i < waiting; i++) {
 		const struct place_step *b = &step_at(m, m->r.waiting[i])->want;
-		bool full = h.steps + 2 > most(&p->steps_quota, true) ||
-			    (s->gpus.count != 0 && h.gpus + b->gpus.count + s->gpus.count >
-							   most(&p->gpus_quota, true));
+		uint64_t gpus = place_nodes(b) * b->gpus.count + place_nodes(s) * s->gpus.count;
+		bool full =
+			h.steps + place_nodes(b) + place_nodes(s) > most(&p->steps_quota, true) ||
+			(s->gpus.count != 0 && h.gpus + gpus > most(&p->gpus_quota, true));
 		if (full && b->project == s->project && b->priority >= s->priority &&
 			m->now - b->queued_at >= PLACE_PATIENCE && may_ever_hold(m, b) &&
 			could_run(m, b))
@@ -232,11 +258,14 @@ static int check_idle(struct sim *m, size_t i_waiting, struct err *e)
 	uint32_t at = m->r.waiting[i_waiting];
 	const struct place_step *s = &step_at(m, at)->want;
 
+	uint32_t n = 0;
+
 	if (!may_hold(m, s, true) || stands_back(m, i_waiting))
 		return 0;
 	for (uint32_t i = 0; i < m->t->workers_n; i++) {
 		const struct sim_worker *w = &m->t->workers[i];
-		if (welcome(&w->is, s) && has_room(w, s, false) && !is_kept(m, i, s, at))
+		n += welcome(&w->is, s) && has_room(w, s, false) && !is_kept(m, i, s, at);
+		if (n == place_nodes(s))
 			return WRONG(e, "%.*s waits although %.*s is free for it", STR_ARG(s->id),
 				STR_ARG(w->is.id));
 	}
@@ -247,9 +276,13 @@ static int check_all_there(const struct sim *m, struct err *e)
 {
 	bool *seen = arena_array_of(m->arena, bool, m->s.steps_n + 1);
 
-	if (m->r.placed_n + m->r.waiting_n != m->s.steps_n)
-		return WRONG(e, "%zu placed and %zu waiting are not %zu", m->r.placed_n,
-			m->r.waiting_n, m->s.steps_n);
+	size_t placed = 0;
+
+	for (size_t i = 0; i < m->r.placed_n; i++)
+		placed += m->r.placed[i].rank == 0;
+	if (placed + m->r.waiting_n != m->s.steps_n)
+		return WRONG(e, "%zu placed and %zu waiting are not %zu", placed, m->r.waiting_n,
+			m->s.steps_n);
 	for (size_t i = 0; i < m->r.waiting_n; i++) {
 		uint32_t at = m->r.waiting[i];
 		if (at >= m->s.steps_n || seen[at] || step_at(m, at)->state != SIM_WAITS)
@@ -392,7 +425,7 @@ static bool passed_over(const struct sim *m, const struct place_step *eldest)
 		const struct place_step *p = &step_at(m, m->r.placed[i].step)->want;
 		if (p->project == eldest->project &&
 			(p->priority > eldest->priority ||
-				m->s.steps[m->r.placed[i].step].kept != 0))
+				m->s.steps[m->r.placed[i].step].kept_n != 0))
 			return true;
 	}
 	return false;
@@ -518,7 +551,9 @@ int sim_check_end(struct sim *m, struct err *e)
 		const struct place_blocker *b = place_blockers(&m->r, i, &n);
 		if (may_hold(m, s, true) && could_run(m, s))
 			return WRONG(e, "%.*s waits for ever", STR_ARG(s->id));
-		if (!b->never && b->kind != PLACE_OFFLINE && b->kind != PLACE_DRAINING)
+		bool gone = b->kind == PLACE_OFFLINE || b->kind == PLACE_DRAINING ||
+			    (b->kind == PLACE_NODES && b->workers < place_nodes(s));
+		if (!b->never && !gone)
 			return WRONG(e, "%.*s waits for ever and does not say so", STR_ARG(s->id));
 	}
 	return 0;

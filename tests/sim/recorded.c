@@ -47,16 +47,16 @@ static void take_running(
 	int64_t limit = r->ends_by > now ? r->ends_by - now : r->ends_by != 0;
 
 	*s = (struct sim_step){ .state = SIM_RUNS,
-		.worker = r->worker,
 		.started = now,
 		.lasts = lasts(t, limit),
-		.gpus = arena_array_of(t->arena, struct str, r->gpus_n + 1u),
 		.want = { .id = arena_printf(t->arena, "running_%u", me),
 			.project = whose(left, t->projects_n - 1, r),
 			.cpus = r->cpus,
 			.memory = r->memory,
 			.time_limit = limit,
 			.gpus.count = r->gpus_n } };
+	sim_step_room(t, s);
+	s->workers[0] = r->worker;
 	for (uint32_t i = 0; i < r->gpus_n; i++) {
 		s->gpus[i] = r->gpus[i];
 		for (uint32_t g = 0; g < w->is.gpus_n; g++)
@@ -72,11 +72,12 @@ static void take_waiting(struct sim_trace *t, const struct place_step *want)
 {
 	struct sim_step *s = &t->steps[t->steps_n++];
 
-	*s = (struct sim_step){ .want = *want,
-		.state = SIM_WAITS,
-		.kept_on = want->kept,
-		.lasts = lasts(t, want->time_limit),
-		.gpus = arena_array_of(t->arena, struct str, want->gpus.count + 1u) };
+	*s = (struct sim_step){
+		.want = *want, .state = SIM_WAITS, .lasts = lasts(t, want->time_limit)
+	};
+	sim_step_room(t, s);
+	for (uint32_t i = 0; i < want->kept_n && i < place_nodes(want); i++)
+		s->kept_on[s->kept_n++] = want->kept[i];
 }
 
 /* The file, which must hold the decision that is made of it. */

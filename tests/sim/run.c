@@ -10,15 +10,25 @@ static int64_t thousandths(double cpus)
 
 static void release(struct sim *m, struct sim_step *s)
 {
-	struct sim_worker *w = &m->t->workers[s->worker];
 	uint32_t me = (uint32_t)(s - m->t->steps) + 1;
 
-	for (uint32_t g = 0; g < w->is.gpus_n; g++)
-		if (w->holder[g] == me)
-			w->holder[g] = 0;
-	w->cpus_used -= thousandths(s->want.cpus);
-	w->memory_used -= s->want.memory;
-	w->running--;
+	for (uint32_t n = 0; n < place_nodes(&s->want); n++) {
+		struct sim_worker *w = &m->t->workers[s->workers[n]];
+		for (uint32_t g = 0; g < w->is.gpus_n; g++)
+			if (w->holder[g] == me)
+				w->holder[g] = 0;
+		w->cpus_used -= thousandths(s->want.cpus);
+		w->memory_used -= s->want.memory;
+		w->running--;
+	}
+}
+
+static bool runs_on(const struct sim_step *s, uint32_t worker)
+{
+	for (uint32_t n = 0; s->state == SIM_RUNS && n < place_nodes(&s->want); n++)
+		if (s->workers[n] == worker)
+			return true;
+	return false;
 }
 
 static void put_back(struct sim *m, struct sim_step *s)
@@ -26,7 +36,7 @@ static void put_back(struct sim *m, struct sim_step *s)
 	release(m, s);
 	s->state = SIM_WAITS;
 	s->want.queued_at = m->now;
-	s->kept_on = 0;
+	s->kept_n = 0;
 	m->report.lost++;
 }
 
@@ -39,7 +49,7 @@ static void change(struct sim *m, const struct sim_change *c)
 	w->is.draining = c->kind == SIM_DRAIN || (w->is.draining && c->kind != SIM_RESUME);
 	for (uint32_t i = 0; c->kind == SIM_OFFLINE && i < m->t->steps_n; i++) {
 		struct sim_step *s = &m->t->steps[i];
-		if (s->state == SIM_RUNS && s->worker == c->worker)
+		if (runs_on(s, c->worker)) /* one of its workers is enough */
 			put_back(m, s);
 	}
 }
@@ -111,10 +121,10 @@ static struct place_project *see_projects(struct sim *m)
 		struct place_project *p = &out[s->want.project];
 		if (s->state != SIM_RUNS)
 			continue;
-		p->running++;
-		p->gpus += s->want.gpus.count;
-		p->cpus += s->want.cpus;
-		p->memory += s->want.memory;
+		p->running += place_nodes(&s->want);
+		p->gpus += place_nodes(&s->want) * s->want.gpus.count;
+		p->cpus += place_nodes(&s->want) * s->want.cpus;
+		p->memory += place_nodes(&s->want) * s->want.memory;
 	}
 	return out;
 }
@@ -126,16 +136,18 @@ static void see_steps(struct sim *m, struct place_step *steps, struct place_runn
 		if (s->state == SIM_WAITS) {
 			m->step_of[m->s.steps_n] = i;
 			steps[m->s.steps_n] = s->want;
-			steps[m->s.steps_n++].kept = s->kept_on;
-		} else if (s->state == SIM_RUNS) {
-			running[m->s.running_n++] = (struct place_running){ .worker = s->worker,
+			steps[m->s.steps_n].kept = s->kept_on;
+			steps[m->s.steps_n++].kept_n = s->kept_n;
+			continue;
+		}
+		for (uint32_t n = 0; s->state == SIM_RUNS && n < place_nodes(&s->want); n++)
+			running[m->s.running_n++] = (struct place_running){ .worker = s->workers[n],
 				.cpus = s->want.cpus,
 				.memory = s->want.memory,
-				.gpus = s->gpus,
+				.gpus = s->gpus + (size_t)n * s->want.gpus.count,
 				.gpus_n = s->want.gpus.count,
 				.ends_by = s->want.time_limit != 0 ? s->started + s->want.time_limit
 								   : 0 };
-		}
 	}
 }
 
@@ -143,9 +155,12 @@ static void see(struct sim *m)
 {
 	struct sim_trace *t = m->t;
 	struct place_step *steps = arena_array_of(m->arena, struct place_step, t->steps_n + 1u);
-	struct place_running *running =
-		arena_array_of(m->arena, struct place_running, t->steps_n + 1u);
+	struct place_running *running;
+	size_t nodes = 1;
 
+	for (uint32_t i = 0; i < t->steps_n; i++)
+		nodes += place_nodes(&t->steps[i].want);
+	running = arena_array_of(m->arena, struct place_running, nodes);
 	m->step_of = arena_array_of(m->arena, uint32_t, t->steps_n + 1u);
 	m->s = (struct place_snapshot){ .projects = see_projects(m),
 		.workers = see_workers(m),
@@ -163,10 +178,10 @@ static void see(struct sim *m)
 static void remember_kept(struct sim *m)
 {
 	for (size_t i = 0; i < m->s.steps_n; i++)
-		m->t->steps[m->step_of[i]].kept_on = 0;
+		m->t->steps[m->step_of[i]].kept_n = 0;
 	for (size_t i = 0; i < m->r.kept_n; i++) {
 		struct sim_step *s = &m->t->steps[m->step_of[m->r.kept[i].step]];
-		s->kept_on = m->r.kept[i].worker + 1;
+		s->kept_on[s->kept_n++] = m->r.kept[i].worker;
 		if (s->kept_since == 0 && m->now - s->want.queued_at >= PLACE_PATIENCE)
 			s->kept_since = m->now;
 	}
@@ -211,7 +226,8 @@ static int64_t least_makespan(const struct sim_trace *t, double *ret_gpus)
 	double work = 0, gpus = 0;
 
 	for (uint32_t i = 0; i < t->steps_n; i++)
-		work += (double)t->steps[i].want.gpus.count * (double)t->steps[i].lasts;
+		work += (double)place_nodes(&t->steps[i].want) *
+			(double)t->steps[i].want.gpus.count * (double)t->steps[i].lasts;
 	for (uint32_t i = 0; i < t->workers_n; i++)
 		gpus += t->workers[i].is.gpus_n;
 	*ret_gpus = gpus;
@@ -228,7 +244,8 @@ static int used_enough(struct sim *m, struct err *e)
 		const struct sim_step *s = &t->steps[i];
 		int64_t to = s->started + s->lasts < end ? s->started + s->lasts : end;
 		if (s->state == SIM_ENDED && to > s->started)
-			used += (double)s->want.gpus.count * (double)(to - s->started);
+			used += (double)place_nodes(&s->want) * (double)s->want.gpus.count *
+				(double)(to - s->started);
 	}
 	m->report.used = gpus > 0 ? used / (gpus * (double)(end - t->began)) : 0;
 	if (m->report.used < t->least_used)
@@ -246,7 +263,9 @@ int sim_run(struct sim_trace *t, struct sim_report *ret, struct err *e)
 	m.eldest = arena_array_of(t->arena, uint32_t, t->projects_n + 1u);
 	m.eldest_since = arena_array_of(t->arena, int64_t, t->projects_n + 1u);
 	for (uint32_t i = 0; i < t->steps_n; i++) {
-		const struct sim_step *s = &t->steps[i];
+		struct sim_step *s = &t->steps[i];
+		if (s->workers == NULL)
+			sim_step_room(t, s);
 		int64_t most = s->lasts > s->want.time_limit ? s->lasts : s->want.time_limit;
 		m.longest = most > m.longest ? most : m.longest;
 	}

@@ -18,10 +18,12 @@ struct sim_step {
 	struct place_step want; /* queued_at: when it was queued, the last time */
 	int64_t arrives, lasts; /* lasts: how long it truly runs, within its time limit */
 	enum sim_state state;
-	uint32_t worker; /* while it runs: since `started`, with these GPUs */
+	uint32_t *workers; /* of each node, while it runs: since `started`, with these GPUs */
+	uint32_t placed; /* of its nodes, in this pass */
 	int64_t started;
-	struct str *gpus;
-	uint32_t kept_on; /* worker + 1 that the last pass kept for it; 0: none */
+	struct str *gpus; /* those of node 0, then those of node 1, … */
+	uint32_t *kept_on; /* workers that the last pass kept for it */
+	uint32_t kept_n;
 	int64_t kept_since; /* that a worker was kept for it although it had waited long; 0: not */
 };
 
@@ -93,6 +95,8 @@ struct sim_trace *sim_trace_new(const char *name, uint32_t size, uint64_t seed);
 extern const char *const sim_trace_names[]; /* ends with NULL */
 /* A recorded snapshot goes on from where it was: what has no time limit ends at random. */
 struct sim_trace *sim_trace_read(const char *path, uint64_t seed, struct err *e);
+/* Room for what its nodes are given; once the wish is as it will be. */
+void sim_step_room(struct sim_trace *t, struct sim_step *s);
 void sim_trace_free(struct sim_trace *t);
 uint32_t sim_draw(struct sim_trace *t, uint32_t n); /* below n */
 

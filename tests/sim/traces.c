@@ -89,7 +89,6 @@ static struct sim_step *add_step(struct sim_trace *t, uint32_t gpus, int64_t las
 
 	BUG_ON(t->steps_n == STEPS_MAX);
 	*s = (struct sim_step){ .lasts = lasts,
-		.gpus = arena_array_of(t->arena, struct str, GPUS_MAX),
 		.want = { .id = arena_printf(t->arena, "st_%05u", t->steps_n),
 			.cpus = gpus != 0 ? 8 * gpus : 4,
 			.memory = (gpus != 0 ? gpus : 1) * 32 * GIB,
@@ -101,6 +100,15 @@ static struct sim_step *add_step(struct sim_trace *t, uint32_t gpus, int64_t las
 			.time_limit = lasts } };
 	t->steps_n++;
 	return s;
+}
+
+void sim_step_room(struct sim_trace *t, struct sim_step *s)
+{
+	uint32_t nodes = place_nodes(&s->want);
+
+	s->workers = arena_array_of(t->arena, uint32_t, nodes);
+	s->kept_on = arena_array_of(t->arena, uint32_t, nodes);
+	s->gpus = arena_array_of(t->arena, struct str, (size_t)nodes * s->want.gpus.count + 1);
 }
 
 static int64_t minutes(struct sim_trace *t, uint32_t from, uint32_t to)
@@ -263,6 +271,35 @@ static void make_wide(struct sim_trace *t, uint32_t size)
 	arrive(t, 1.1);
 }
 
+/* Gangs among narrow steps that keep every worker a little busy, in several projects, some with
+ * quotas: no gang fits before others have made way on all of its workers at once. */
+static void make_gangs(struct sim_trace *t, uint32_t size)
+{
+	t->steady = true;
+	t->in_line = sim_draw(t, 2) == 0;
+	(void)add_project(t, 1);
+	if (!t->in_line) {
+		(void)add_project(t, 2);
+		t->steady = false;
+		t->projects[1].gpus_quota = (struct place_quota){ true, 24 * size, 16 * size };
+		t->projects[1].steps_quota = (struct place_quota){ true, 8 * size, 4 * size };
+	}
+	for (uint32_t i = 0; i < 8 * size; i++)
+		(void)add_worker(t, h100, 80 * GIB);
+	for (uint32_t i = 0; i < 300 * size; i++) {
+		bool gang = sim_draw(t, 8) == 0;
+		struct sim_step *s =
+			add_step(t, gang ? UINT32_C(1) << sim_draw(t, 4) : 1 + sim_draw(t, 2),
+				minutes(t, 5, 120));
+		if (gang)
+			s->want.nodes = 2 + sim_draw(t, 4 * size - 1);
+		s->want.project = sim_draw(t, t->projects_n);
+		s->want.time_limit = sim_draw(t, 3) * s->lasts;
+	}
+	t->steps[0].want.nodes = 8 * size + 1; /* in vain */
+	arrive(t, 1.1);
+}
+
 /* Two projects that hold about as much: whatever ends lets its project go first, and its next
  * narrow step would take the place on which a wide step of the other waits. */
 static void make_shares(struct sim_trace *t, uint32_t size)
@@ -310,6 +347,20 @@ static int by_time(const void *pa, const void *pb)
 				  : (a->worker > b->worker) - (a->worker < b->worker);
 }
 
+static void add_churn(struct sim_trace *t, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t kind = sim_draw(t, 2) * 2;
+		struct sim_change *c = &t->changes[t->changes_n];
+		c[0] = (struct sim_change){ minutes(t, 0, 1500), sim_draw(t, t->workers_n),
+			kind != 0 ? SIM_DRAIN : SIM_OFFLINE };
+		c[1] = (struct sim_change){ c[0].at + minutes(t, 1, 120), c[0].worker,
+			kind != 0 ? SIM_RESUME : SIM_ONLINE };
+		t->changes_n += 2;
+	}
+	qsort(t->changes, t->changes_n, sizeof *t->changes, by_time);
+}
+
 static void make_churn(struct sim_trace *t, uint32_t size)
 {
 	(void)add_project(t, 1);
@@ -322,16 +373,15 @@ static void make_churn(struct sim_trace *t, uint32_t size)
 		s->want.time_limit = sim_draw(t, 2) * s->lasts;
 	}
 	arrive(t, 1);
-	for (uint32_t i = 0; i < 100 * size; i++) {
-		uint32_t kind = sim_draw(t, 2) * 2;
-		struct sim_change *c = &t->changes[t->changes_n];
-		c[0] = (struct sim_change){ minutes(t, 0, 1500), sim_draw(t, t->workers_n),
-			kind != 0 ? SIM_DRAIN : SIM_OFFLINE };
-		c[1] = (struct sim_change){ c[0].at + minutes(t, 1, 120), c[0].worker,
-			kind != 0 ? SIM_RESUME : SIM_ONLINE };
-		t->changes_n += 2;
-	}
-	qsort(t->changes, t->changes_n, sizeof *t->changes, by_time);
+	add_churn(t, 100 * size);
+}
+
+/* A gang that loses one of its workers is queued again. */
+static void make_gang_churn(struct sim_trace *t, uint32_t size)
+{
+	make_gangs(t, size);
+	t->steady = t->in_line = false;
+	add_churn(t, 60 * size);
 }
 
 /* ---- 10,000 steps at once, 1,000 workers ---------------------------------------------- */
@@ -367,11 +417,12 @@ static const struct {
 	void (*make)(struct sim_trace *t, uint32_t size);
 } worlds[] = { { "packable", make_packable }, { "mixed", make_mixed },
 	{ "priorities", make_priorities }, { "projects", make_projects }, { "wide", make_wide },
-	{ "shares", make_shares }, { "quota", make_quota }, { "churn", make_churn },
-	{ "large", make_large }, { "empty", make_empty } };
+	{ "gangs", make_gangs }, { "gang_churn", make_gang_churn }, { "shares", make_shares },
+	{ "quota", make_quota }, { "churn", make_churn }, { "large", make_large },
+	{ "empty", make_empty } };
 enum { WORLDS = sizeof worlds / sizeof worlds[0] };
 const char *const sim_trace_names[] = { "packable", "mixed", "priorities", "projects", "wide",
-	"shares", "quota", "churn", "large", NULL };
+	"gangs", "gang_churn", "shares", "quota", "churn", "large", NULL };
 
 struct sim_trace *sim_trace_new(const char *name, uint32_t size, uint64_t seed)
 {

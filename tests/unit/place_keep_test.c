@@ -99,7 +99,8 @@ void test_place_keep__without_time_limits_only_after_patience(void **state)
 	waits_for(&w, &r, "one", "b has room, which is kept for a step before it");
 	/* What was kept stays kept. */
 	w.workers[0].draining = false;
-	wide->kept = 1;
+	wide->kept = (const uint32_t[]){ 0 };
+	wide->kept_n = 1;
 	places(&w, "one>b limited>b; wide | wide@a:0", &r);
 	/* A time that is known goes before. */
 	w.running[1].ends_by = PLACE_PATIENCE + 5;
@@ -199,7 +200,8 @@ void test_place_keep__who_has_it_kept_for_long_goes_first(void **state)
 	struct place_step *narrow = add_step(&w, "narrow", 1, 1);
 	narrow->project = 1;
 	places(&w, "narrow>a; wide | wide@a:0", &r);
-	wide->kept = 1;
+	wide->kept = (const uint32_t[]){ 0 };
+	wide->kept_n = 1;
 	places(&w, "; wide narrow | wide@a:0", &r);
 	/* Not before those with a greater priority, nor before it has waited long. */
 	narrow->priority = 1;

@@ -74,7 +74,8 @@ static void random_step(struct random_world *w, uint64_t *r, uint32_t i)
 		.requires = &labels[draw(r, 3)],
 		.requires_n = draw(r, 3) == 0,
 		.avoids = &labels[draw(r, 3)],
-		.avoids_n = draw(r, 4) == 0 };
+		.avoids_n = draw(r, 4) == 0,
+		.nodes = draw(r, 4) == 0 ? 2 + draw(r, 3) : draw(r, 2) };
 	s->runtimes_n = (uint8_t)(1 + draw(r, 2));
 	s->runtimes[0] = (uint8_t)draw(r, 2);
 	s->runtimes[1] = (uint8_t)(1 - s->runtimes[0]);
@@ -167,15 +168,17 @@ static bool fits(
 	       l->disk[at] >= s->disk && gpus_left(l, w, at, s) >= s->gpus.count;
 }
 
-/* The best worker, or WORKERS. Workers of these worlds stand in the order of their ids. */
-static size_t best_worker(
-	const struct left *l, const struct random_world *w, const struct place_step *s)
+/* The best worker but for some, or WORKERS. Workers of these worlds stand in the order of their
+ * ids.
+ */
+static size_t best_worker(const struct left *l, const struct random_world *w,
+	const struct place_step *s, unsigned but_for)
 {
 	size_t best = WORKERS;
 	uint64_t best_key = UINT64_MAX;
 
 	for (size_t i = 0; i < w->s.workers_n; i++) {
-		if (!fits(l, w, i, s))
+		if ((but_for >> i & 1) != 0 || !fits(l, w, i, s))
 			continue;
 		uint64_t first = s->gpus.count != 0 ? gpus_left(l, w, i, s) - s->gpus.count
 						    : w->workers[i].gpus_n != 0;
@@ -217,8 +220,8 @@ static bool allowed(const struct shares *h, const struct place_step *s, bool bor
 {
 	const struct place_project *p = &h->held[s->project];
 
-	return granted(&p->gpus_quota, p->gpus, s->gpus.count, borrowing) &&
-	       granted(&p->steps_quota, p->running, 1, borrowing);
+	return granted(&p->gpus_quota, p->gpus, s->gpus.count * place_nodes(s), borrowing) &&
+	       granted(&p->steps_quota, p->running, place_nodes(s), borrowing);
 }
 
 /* The step whose turn it is in this round, or STEPS. */
@@ -257,10 +260,10 @@ static void shares_take(struct shares *h, const struct place_step *s)
 {
 	struct place_project *p = &h->held[s->project];
 
-	p->running++;
-	p->gpus += s->gpus.count;
-	p->cpus += s->cpus;
-	p->memory += s->memory;
+	p->running += place_nodes(s);
+	p->gpus += s->gpus.count * place_nodes(s);
+	p->cpus += s->cpus * place_nodes(s);
+	p->memory += s->memory * place_nodes(s);
 }
 
 static void take_as_told(
@@ -312,19 +315,31 @@ static void check_wait(const struct left *l, const struct random_world *w,
 {
 	const struct place_step *s = &w->steps[r->waiting[waiting]];
 	uint32_t n;
+	char text[PLACE_TEXT_MAX];
 	const struct place_blocker *b = place_blockers(r, waiting, &n);
-	size_t able = 0, there = 0;
+	size_t able = 0, there = 0, free = 0;
 
 	for (size_t i = 0; i < w->s.workers_n; i++) {
 		const struct place_worker *k = &w->workers[i];
-		assert_false(fits(l, w, i, s));
+		free += fits(l, w, i, s);
 		able += could(w, i, s);
 		there += could(w, i, s) && !k->offline && !k->draining;
 	}
 	assert_true(n >= 1);
+	assert_true(free < place_nodes(s));
+	if (b->kind == PLACE_NODES) {
+		assert_int_equal(b->need, s->nodes);
+		assert_int_equal(b->most_free, free);
+		assert_int_equal(b->most_all, able);
+		assert_int_equal(b->workers, there);
+		assert_int_equal(b->never, able < s->nodes);
+		assert_true(strlen(place_explain(text, b, true)) > 10);
+		assert_int_equal(n > 1, free == 0 && there >= s->nodes);
+		return;
+	}
+	assert_true(place_nodes(s) == 1 || able == 0 || there == 0);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct place_blocker *x = &b[i];
-		char text[PLACE_TEXT_MAX];
 		bool gone = x->kind == PLACE_OFFLINE || x->kind == PLACE_DRAINING;
 		assert_true(strlen(place_explain(text, x, i % 2 == 0)) > 10);
 		assert_int_equal(x->never, able == 0);
@@ -355,6 +370,14 @@ static void check_change(
 
 	if (!place_change(r, waiting, &c))
 		return;
+	if (c.edits[0].kind == PLACE_EDIT_NODES) {
+		int64_t n = 0;
+		for (size_t i = 0; i < w.s.workers_n; i++)
+			n += fits(l, &w, i, &s);
+		assert_int_equal(c.edits[0].to, n);
+		assert_in_range(n, 1, s.nodes - 1);
+		return;
+	}
 	assert_in_range(c.edits_n, 1, PLACE_EDITS_MAX);
 	while (!str_eq(w.workers[at].id, c.worker))
 		at++;
@@ -379,10 +402,26 @@ static void check_change(
 			break;
 		case PLACE_EDIT_POOL: s.pool = e->what; break;
 		case PLACE_EDIT_RESUME: w.workers[at].draining = false; break;
+		case PLACE_EDIT_NODES:
 		case PLACE_EDIT_KINDS: fail();
 		}
 	}
 	assert_true(fits(l, &w, at, &s));
+}
+
+/* The best workers for its nodes; false: there are not as many. */
+static bool best_workers(const struct left *l, const struct random_world *w,
+	const struct place_step *s, size_t out[PLACE_NODES_MAX])
+{
+	unsigned chosen = 0;
+
+	for (uint32_t n = 0; n < place_nodes(s); n++) {
+		out[n] = best_worker(l, w, s, chosen);
+		if (out[n] == WORKERS)
+			return false;
+		chosen |= 1U << out[n];
+	}
+	return true;
 }
 
 /* One round of the reference against what the pass decided. */
@@ -403,21 +442,24 @@ static void check_round(const struct random_world *w, const struct place_result 
 		}
 		h->tried[at] = true;
 		h->over[at] = borrowing && !allowed(h, s, true);
-		size_t want = h->over[at] ? WORKERS : best_worker(l, w, s);
-		if (want == WORKERS) {
+		size_t want[PLACE_NODES_MAX];
+		if (h->over[at] || !best_workers(l, w, s, want)) {
 			assert_true(waiting < r->waiting_n);
 			assert_int_equal(r->waiting[waiting++], at);
 			continue;
 		}
-		assert_true(placed < r->placed_n);
-		assert_int_equal(r->placed[placed].step, at);
-		assert_int_equal(r->placed[placed].worker, want);
-		take_as_told(l, w, &r->placed[placed++]);
+		for (uint32_t n = 0; n < place_nodes(s); n++) {
+			assert_true(placed < r->placed_n);
+			assert_int_equal(r->placed[placed].step, at);
+			assert_int_equal(r->placed[placed].rank, n);
+			assert_int_equal(r->placed[placed].worker, want[n]);
+			take_as_told(l, w, &r->placed[placed++]);
+		}
 		shares_take(h, s);
 	}
 }
 
-static void check_over(const struct place_result *r, size_t waiting)
+static void check_over(const struct random_world *w, const struct place_result *r, size_t waiting)
 {
 	char text[PLACE_TEXT_MAX];
 	uint32_t n;
@@ -425,8 +467,9 @@ static void check_over(const struct place_result *r, size_t waiting)
 
 	assert_int_equal(n, 1);
 	assert_int_equal(b->kind, PLACE_QUOTA);
-	assert_true(b->most_free < (b->need != 0 ? b->need : 1));
-	assert_int_equal(b->never, b->most_all < (b->need != 0 ? b->need : 1));
+	int64_t need = b->need != 0 ? b->need : place_nodes(&w->steps[r->waiting[waiting]]);
+	assert_true(b->most_free < need);
+	assert_int_equal(b->never, b->most_all < need);
 	assert_true(strlen(place_explain(text, b, true)) > 10);
 }
 
@@ -438,14 +481,17 @@ static void check_world(const struct random_world *w)
 	struct arena *a = arena_new(place_room(&w->s));
 
 	place_pass(&w->s, a, &r);
-	assert_int_equal(r.placed_n + r.waiting_n, w->s.steps_n);
+	size_t whole = 0;
+	for (size_t i = 0; i < r.placed_n; i++)
+		whole += r.placed[i].rank == 0;
+	assert_int_equal(whole + r.waiting_n, w->s.steps_n);
 	left_init(&l, w);
 	shares_init(&h, w);
 	check_round(w, &r, &l, &h, false);
 	check_round(w, &r, &l, &h, true);
 	for (size_t i = 0; i < r.waiting_n; i++) {
 		if (h.over[r.waiting[i]]) {
-			check_over(&r, i);
+			check_over(w, &r, i);
 			continue;
 		}
 		check_wait(&l, w, &r, i);
