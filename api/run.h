@@ -58,6 +58,7 @@ extern const char *const attempt_state_names[];
 	X(QUEUE_TIMEOUT, "queue_timeout", USER, "No worker took the step in time")                 \
 	X(BAD_ASSIGNMENT, "bad_assignment", INFRA, "The step could not be given to a worker")      \
 	X(CHECKOUT_FAILED, "checkout_failed", INFRA, "The repository could not be checked out")    \
+	X(IMAGE_NOT_FOUND, "image_not_found", USER, "The registry has no such image")              \
 	X(IMAGE_PULL, "image_pull", INFRA, "The image could not be fetched")                       \
 	X(STAGING_FAILED, "staging_failed", INFRA, "The data could not be brought to the worker")  \
 	X(START_TIMEOUT, "start_timeout", INFRA, "The command was not started in time")            \

@@ -166,6 +166,8 @@ const struct field assignment_fields[] = {
 	{ "argv", FIELD_LIST, Q | FIELD_TEXT, AT(argv), .item = FIELD_STR, .item_max = WORD_MAX,
 		.min = 1, .max = ARGV_MAX, .doc = "The command" },
 	{ "image", FIELD_STR, E, AT(image), .max = 512, .doc = "Container image" },
+	{ "image_ref", FIELD_STR, E, AT(image_ref), .max = 511,
+		.doc = "The same by its digest, once an attempt of the run has resolved it" },
 	{ "env", FIELD_MAP, E | FIELD_TEXT, AT(env), .max = 512, .item_max = WORD_MAX,
 		.doc = "Environment" },
 	{ "repository", FIELD_STR, E, AT(repository), .max = 1024, .doc = "To be checked out, at" },

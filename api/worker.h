@@ -107,6 +107,7 @@ struct assignment {
 	struct list runtimes; /* int: the first that the worker offers */
 	struct list argv; /* struct str */
 	struct str image;
+	struct str image_ref; /* exactly that one, once an attempt of the run has found out */
 	struct list env; /* struct field_pair */
 	struct str repository, commit;
 	struct list datasets, models, inputs; /* struct staged */

@@ -19,7 +19,8 @@ list() {
 	build) echo "$BUILD" ;;
 	web) echo "nodejs:node npm:npm" ;;
 	browser) echo "chromium:chromium fonts-dejavu-core" ;;
-	docker) echo "docker.io:dockerd docker-compose:docker-compose debootstrap:debootstrap iptables:iptables iproute2:ip" ;;
+	docker) echo "docker.io:dockerd docker-compose:docker-compose debootstrap:debootstrap iptables:iptables iproute2:ip
+		docker-registry:docker-registry podman:podman" ;;
 	demo) echo "$BUILD $POSTGRES $SCIENCE curl:curl" ;;
 	bench) echo "$BUILD $POSTGRES $SCIENCE python3-scipy" ;;
 	test) echo "$BUILD $POSTGRES $SCIENCE clang-14:clang-14 clang:clang clang-format-14:clang-format-14

@@ -160,6 +160,7 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 		.install = install,
 		.socket = c->docker_socket.p,
 		.network = c->docker_network.p,
+		.auth_file = c->registry_auth_file.n != 0 ? c->registry_auth_file.p : NULL,
 		.host_gateway = c->docker_host_gateway,
 	};
 

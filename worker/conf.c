@@ -37,6 +37,9 @@ const struct conf_row worker_conf_rows[] = {
 		.doc = "Network of the containers" },
 	{ "docker-host-gateway", CONF_BOOL, AT(docker_host_gateway),
 		.doc = "Containers reach this host as host.docker.internal" },
+	{ "registry-auth-file", CONF_TEXT, AT(registry_auth_file),
+		.doc = "Credentials of image registries, in the form of Docker's config.json "
+		       "(auths); mode 0600, read anew for each pull" },
 	{ "step-user", CONF_TEXT, AT(step_user),
 		.doc = "User that runs process steps; default: tidemill-step, else nobody" },
 	{ "init-program", CONF_TEXT, AT(init_program),
@@ -135,7 +138,10 @@ int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e)
 	if (check_url("server", c->server, c->insecure_http, e) < 0 ||
 		check_url("step-server", c->step_server, true, e) < 0 ||
 		check_dir("work-dir", &c->work_dir, 255, a, e) < 0 ||
-		(c->secrets_dir.n != 0 && check_dir("secrets-dir", &c->secrets_dir, 255, a, e) < 0))
+		(c->secrets_dir.n != 0 &&
+			check_dir("secrets-dir", &c->secrets_dir, 255, a, e) < 0) ||
+		(c->registry_auth_file.n != 0 &&
+			check_dir("registry-auth-file", &c->registry_auth_file, 255, a, e) < 0))
 		return -1;
 	if (c->cpus_text.n != 0 && (!num_parse_double(c->cpus_text, &c->cpus) ||
 					   !(c->cpus >= 0.01) || c->cpus > 100000))

@@ -6,7 +6,7 @@
 struct worker_conf {
 	struct str server, step_server, join_token, name, work_dir, secrets_dir;
 	struct list runtimes; /* struct str: names of runtimes */
-	struct str docker_socket, docker_network;
+	struct str docker_socket, docker_network, registry_auth_file;
 	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,
 		log_level, nvml_library;
 	bool docker_host_gateway, allow_local_git, allow_http_git, insecure_http;

@@ -47,6 +47,44 @@ static void put_lines(struct jsn_out *w, struct str text, size_t lines, struct a
 	jsn_list_end(w);
 }
 
+static void put_str(struct jsn_out *w, const char *name, struct str value)
+{
+	if (value.n == 0)
+		return;
+	jsn_key(w, name);
+	jsn_str(w, value);
+}
+
+/* The digest is what stands behind the @ of the reference, or the id of an image that has none. */
+static void put_image(struct jsn_out *w, const struct evidence *v)
+{
+	ptrdiff_t at = str_find_char(v->image_ref, '@');
+
+	if (v->image_id.n == 0 && v->image_fault.n == 0)
+		return;
+	put_str(w, "image", v->image);
+	put_str(w, "image_id", v->image_id);
+	put_str(w, "image_ref", v->image_ref);
+	put_str(w, "image_digest", str_slice(v->image_ref, (size_t)(at + 1), v->image_ref.n));
+	put_str(w, "image_fault", v->image_fault);
+}
+
+struct str evidence_image(const struct evidence *v, struct arena *a)
+{
+	struct buf b;
+
+	if (v->image_ref.n == 0)
+		return STR("");
+	buf_init(&b, EVIDENCE_MAX);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	put_image(&w, v);
+	jsn_obj_end(&w);
+	struct str text = arena_str(a, buf_str(&b));
+	buf_done(&b);
+	return text;
+}
+
 static void put_all(struct buf *b, const struct evidence *v, size_t lines, struct arena *a)
 {
 	const struct runtime_status *s = v->status;
@@ -61,10 +99,7 @@ static void put_all(struct buf *b, const struct evidence *v, size_t lines, struc
 	put(&w, "dropped_bytes", s->dropped_bytes);
 	put(&w, "lost_bytes", s->lost_bytes);
 	put(&w, "signal", s->signo);
-	if (v->image_id.n != 0) {
-		jsn_key(&w, "image_id");
-		jsn_str(&w, v->image_id);
-	}
+	put_image(&w, v);
 	if (v->resumed) {
 		jsn_key(&w, "resumed");
 		jsn_bool(&w, true);

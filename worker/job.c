@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/fetch/fetch.h"
 #include "lib/loop/work.h"
+#include "worker/runtime/control.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/outputs.h"
 #include "worker/ship/watch.h"
@@ -135,6 +136,14 @@ static int64_t time_left(int64_t since, int64_t limit)
 	return left < 0 ? 0 : left / 1000 + 1;
 }
 
+/* When the start was last seen to go on. */
+static int64_t last_heard(const struct job *j)
+{
+	int64_t noted = control_noted(j->ctl);
+
+	return noted > j->rec.received_at ? noted : j->rec.received_at;
+}
+
 static bool lacks_runtime(const struct job *j)
 {
 	return j->runtime == NULL && !j->rec.unstarted && j->rec.phase > JOB_PREPARING &&
@@ -146,7 +155,7 @@ void job_resume(struct job *j)
 	log_info("attempt found again", LOG_STR("attempt", j->task.attempt),
 		LOG_S("phase", job_phase_names[j->rec.phase]));
 	if (j->task.start_timeout > 0 && j->rec.started_at == 0 && j->rec.phase < JOB_FINISHING)
-		loop_timer_set(&j->limit, time_left(j->rec.received_at, j->task.start_timeout));
+		loop_timer_set(&j->limit, time_left(last_heard(j), j->task.start_timeout));
 	if (lacks_runtime(j)) {
 		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
 			"its runtime is not offered by this worker any more");
@@ -343,6 +352,7 @@ void job_report(const struct job *j, struct sync_attempt *out)
 		.runtime = r->runtime,
 		.started_at = r->started_at,
 		.cancelling = r->stop != REASON_NONE };
+	out->evidence = r->evidence; /* while it runs: which image */
 	if (r->phase < JOB_FINISHING)
 		return;
 	out->reason = str_c(reason_names[r->reason]);
@@ -352,7 +362,6 @@ void job_report(const struct job *j, struct sync_attempt *out)
 	out->has_exit_code = r->has_exit_code;
 	out->signal = r->signal;
 	out->has_signal = r->has_signal;
-	out->evidence = r->evidence;
 }
 
 bool job_holds(const struct job *j, struct str device)

@@ -111,14 +111,16 @@ static void give_devices_back(struct job *j)
 
 void job_log_open(struct job *j)
 {
-	char spool[PATH_MAX];
+	char spool[PATH_MAX], prologue[PATH_MAX];
 
 	if (j->log != NULL)
 		return;
 	(void)str_print(spool, sizeof spool, "%s/" CTL_SPOOL, j->ctl);
+	(void)str_print(prologue, sizeof prologue, "%s/" CTL_PROLOGUE, j->ctl);
 	const struct ship_log_args args = {
 		.to = { j->agent->loop, j->agent->http, j->task.attempt.p, j->task.epoch },
 		.spool = spool,
+		.prologue = prologue,
 		.secret = j->task.token,
 		.fresh = j->fresh,
 		.done = finish_on_log,
@@ -245,9 +247,15 @@ static void finish_last(struct job *j)
 	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
 
 	add_program(j, tail);
-	j->rec.evidence = evidence_make(&(struct evidence){ &j->status, j->rec.image_id, tail,
-						j->rec.resumed, j->checkpoint.refused },
-		j->a);
+	const struct evidence v = { .status = &j->status,
+		.image = j->task.image,
+		.image_id = j->rec.image_id,
+		.image_ref = j->rec.image_ref,
+		.image_fault = j->rec.image_fault,
+		.log_tail = tail,
+		.resumed = j->rec.resumed,
+		.checkpoint = j->checkpoint.refused };
+	j->rec.evidence = evidence_make(&v, j->a);
 	ship_log_free(j->log);
 	j->log = NULL;
 	job_enter(j, JOB_ENDED, finish_on_saved);

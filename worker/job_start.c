@@ -1,7 +1,9 @@
 /* Preparing and starting an attempt. */
 #include "lib/base/log.h"
+#include "worker/evidence.h"
 #include "worker/gpus.h"
 #include "worker/job.h"
+#include "worker/ship/logs.h"
 #include "worker/ship/ship.h"
 #include "worker/task.h"
 #include "worker/workspace.h"
@@ -162,11 +164,18 @@ static void job_on_prepared(struct job *j)
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
+/* The start goes on: its time limit counts from here. What it says stands in the log. */
 static void on_note(void *arg, const char *text)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 
+	if (loop_timer_armed(&j->limit) && j->rec.started_at == 0)
+		loop_timer_set(&j->limit, j->task.start_timeout / 1000 + 1);
+	if (text == NULL)
+		return;
 	log_debug("starting", LOG_STR("attempt", j->task.attempt), LOG_S("note", text));
+	job_log_open(j);
+	ship_log_wake(j->log);
 }
 
 void job_start(struct job *j)
@@ -187,13 +196,15 @@ void job_start(struct job *j)
 	arena_drop(a);
 }
 
-static enum reason start_reason(enum runtime_blame blame, const struct err *e)
+static enum reason start_reason(const struct runtime_started *s, const struct err *e)
 {
 	if (e->code == ERR_NO_SPACE)
 		return REASON_DISK_FULL;
-	switch (blame) {
+	switch (s->blame) {
 	case RUNTIME_BLAME_SPEC: return REASON_NOT_STARTED;
-	case RUNTIME_BLAME_IMAGE: return REASON_IMAGE_PULL;
+	case RUNTIME_BLAME_IMAGE:
+		return s->image_fault == RUNTIME_IMAGE_NOT_FOUND ? REASON_IMAGE_NOT_FOUND
+								 : REASON_IMAGE_PULL;
 	case RUNTIME_BLAME_GPU: return REASON_GPU_FAULT;
 	case RUNTIME_BLAME_HOST: break;
 	}
@@ -207,7 +218,10 @@ static void job_on_started(void *arg, const struct runtime_started *s, const str
 	if (job_returned(j) || j->rec.phase != JOB_STARTING)
 		return;
 	if (e->code == ERR_OK) {
-		j->rec.image_id = arena_str(j->a, str_c(s->image_id));
+		const struct evidence v = { .image = j->task.image,
+			.image_id = j->rec.image_id = arena_str(j->a, str_c(s->image_id)),
+			.image_ref = j->rec.image_ref = arena_str(j->a, str_c(s->image_ref)) };
+		j->rec.evidence = evidence_image(&v, j->a);
 		job_enter(j, JOB_RUNNING, job_watch);
 	} else if (j->rec.stop != REASON_NONE) {
 		job_stopped_early(j);
@@ -216,6 +230,7 @@ static void job_on_started(void *arg, const struct runtime_started *s, const str
 		log_warn("not started yet", LOG_STR("attempt", j->task.attempt), LOG_E(e));
 		job_later(j, job_start, ship_wait(&j->wait, NULL));
 	} else {
-		job_finish(j, ATTEMPT_FAILED, start_reason(s->blame, e), e->msg);
+		j->rec.image_fault = str_c(runtime_image_fault_name(s->image_fault));
+		job_finish(j, ATTEMPT_FAILED, start_reason(s, e), e->msg);
 	}
 }

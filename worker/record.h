@@ -26,7 +26,8 @@ struct record {
 	int reason; /* enum reason */
 	int stop; /* enum reason: why it is being stopped; REASON_NONE: it is not */
 	struct str runtime; /* "" until one is chosen */
-	struct str message, evidence, image_id; /* evidence: a JSON object */
+	struct str message, evidence; /* evidence: a JSON object */
+	struct str image_id, image_ref, image_fault; /* of the image that ran, or did not */
 	int64_t received_at, started_at, ended_at;
 	int64_t exit_code, signal;
 	bool has_exit_code, has_signal;

@@ -174,6 +174,7 @@ void task_spec(const struct task_spec_args *in, struct arena *a, struct runtime_
 		.in = arena_printf(a, "%s/in", in->dir).p,
 		.out = arena_printf(a, "%s/out", in->dir).p,
 		.image = t->image.n != 0 ? t->image.p : NULL,
+		.image_ref = t->image_ref.n != 0 ? t->image_ref.p : NULL,
 		.cpus = t->cpus,
 		.memory = t->memory,
 		.shm = t->shm,

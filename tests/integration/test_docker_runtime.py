@@ -1,9 +1,6 @@
 """worker/runtime's `docker` against a real, private daemon; images are made from this machine's own programs, and one is
 pulled from a registry that this test serves. Every order is given by a process of its own (runtime_tool), so each test
 is also one of re-adoption."""
-import gzip
-import hashlib
-import http.server
 import io
 import json
 import os
@@ -12,14 +9,17 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tarfile
 import tempfile
-import threading
 import time
 
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+from registry import OwnRegistry  # noqa: E402
+
 BUILD = os.path.join(ROOT, "build", os.environ.get("V", "debug"))
 DOCKERD = os.path.join(ROOT, "tests", "lib", "dockerd.sh")
 PROGRAMS = "sh cat id sleep grep env ls mkdir touch tail head".split()
@@ -37,10 +37,14 @@ def wait_for(what, seconds=60):
         time.sleep(0.02)
 
 
-def root_tar():
-    """A tar of a root folder with a few of this machine's programs and the libraries that they need."""
+def root_tar(mark=""):
+    """A tar of a root folder with a few of this machine's programs and the libraries that they need; a mark makes it
+    another one."""
     out, seen = io.BytesIO(), set()
     with tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo("mark")
+        info.size = len(mark)
+        tar.addfile(info, io.BytesIO(mark.encode()))
         for name in ("tmp", "etc", "proc", "sys", "dev", "run"):
             info = tarfile.TarInfo(name)
             info.type, info.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
@@ -305,48 +309,14 @@ def test_image_that_cannot_be_had(attempt):
 
 @pytest.fixture
 def registry():
-    """Serves one image by the registry protocol, as /v2/small/…."""
-    layer = root_tar()
-    zipped = gzip.compress(layer, 1)
-    digest = lambda b: "sha256:" + hashlib.sha256(b).hexdigest()
-    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {},
-                         "rootfs": {"type": "layers", "diff_ids": [digest(layer)]}}).encode()
-    kind = "application/vnd.docker.distribution.manifest.v2+json"
-    manifest = json.dumps({
-        "schemaVersion": 2, "mediaType": kind,
-        "config": {"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digest(config)},
-        "layers": [{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": len(zipped),
-                    "digest": digest(zipped)}]}).encode()
-    answers = {"/v2/": (b"{}", "application/json"), "/v2/small/manifests/1": (manifest, kind),
-               f"/v2/small/manifests/{digest(manifest)}": (manifest, kind),
-               f"/v2/small/blobs/{digest(config)}": (config, "application/octet-stream"),
-               f"/v2/small/blobs/{digest(zipped)}": (zipped, "application/octet-stream")}
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body, mime = answers.get(self.path, (b"{}", None))
-            self.send_response(200 if mime else 404)
-            for name, value in (("Content-Type", mime or "application/json"), ("Content-Length", str(len(body))),
-                                ("Docker-Content-Digest", digest(body))):
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-        do_HEAD = do_GET
-
-        def log_message(self, *args):
-            pass
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}", digest(manifest)
-    server.shutdown()
-    server.server_close()
+    r = OwnRegistry(root_tar())
+    yield r
+    r.close()
 
 
 @pytest.mark.parametrize("by", ["tag", "digest"])
 def test_missing_image_is_pulled_once(attempt, registry, by):
-    address, digest = registry
-    image = f"{address}/small" + (":1" if by == "tag" else "@" + digest)
+    image = registry.image + (":1" if by == "tag" else "@" + registry.digest)
     answer = attempt.start("sh", "-c", "echo pulled", image=image)
     assert f"note: pulling {image}" in answer["notes"]
     attempt.wait_state("ended")

@@ -47,6 +47,8 @@ static const struct option table[] = {
 	{ "attempt", required_argument, NULL, 'a' },
 	{ "epoch", required_argument, NULL, 'e' },
 	{ "image", required_argument, NULL, 'm' },
+	{ "image-ref", required_argument, NULL, 'p' },
+	{ "auth-file", required_argument, NULL, 'A' },
 	{ "env", required_argument, NULL, 'E' },
 	{ "secret-env", required_argument, NULL, 'S' },
 	{ "secret", required_argument, NULL, 'f' },
@@ -131,6 +133,8 @@ static void take(struct tool *t, int opt, char *value)
 	case 'n': t->docker.network = value; break;
 	case 'a': t->spec.attempt = value; break;
 	case 'm': t->spec.image = value; break;
+	case 'p': t->spec.image_ref = value; break;
+	case 'A': t->docker.auth_file = value; break;
 	case 'e': t->spec.epoch = number(value); break;
 	case 'b': t->spec.memory = number(value); break;
 	case 'd': t->spec.deadman_s = number(value); break;
@@ -182,12 +186,14 @@ static void on_stopped(void *arg, const struct err *e)
 static void on_note(void *arg, const char *note)
 {
 	(void)arg;
-	(void)fprintf(stderr, "note: %s\n", note);
+	(void)fprintf(stderr, "note: %s\n", note != NULL ? note : "(progress)");
 }
 
 static void on_started(void *arg, const struct runtime_started *s, const struct err *e)
 {
 	text(arg, "image", s->image_id);
+	text(arg, "image_ref", s->image_ref);
+	text(arg, "image_fault", runtime_image_fault_name(s->image_fault));
 	whole(arg, "blame", s->blame);
 	done(arg, e);
 }

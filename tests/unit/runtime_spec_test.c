@@ -1,6 +1,5 @@
-/* worker/runtime: what a spec may say, and the names and answers of Docker. */
+/* worker/runtime: what a spec may say. */
 #include "tests/unit/unit.h"
-#include "worker/runtime/docker.h"
 #include "worker/runtime/runtime.h"
 
 static const char *const true_argv[] = { "true", NULL };
@@ -53,59 +52,4 @@ void test_runtime__a_spec_is_checked(void **state)
 	s.memory = 1000, expect_invalid(&s, "/memory"), s = good;
 	s.grace_s = -1, expect_invalid(&s, "/grace_s"), s = good;
 	s.rank = 65536, expect_invalid(&s, "/rank");
-}
-
-void test_runtime__image_names(void **state)
-{
-	static const char *const good[] = { "a", "a:1", "host:5000/a/b:tag", "a@sha256:0123",
-		"ghcr.io/x/y_z-1.2" };
-	static const char *const bad[] = { "", "/a", "-a", "../a", "a/../b", "a b", "a?b", "a#b",
-		"a//b", "a%2f", "a\n" };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-		assert_true(docker_image_valid(good[i]));
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_false(docker_image_valid(bad[i]));
-	assert_false(docker_image_valid(NULL));
-}
-
-void test_runtime__image_names_are_split_for_pulling(void **state)
-{
-	static const char *const cases[][2] = {
-		{ "a", "/images/create?fromImage=a&tag=latest" },
-		{ "a/b:1", "/images/create?fromImage=a/b&tag=1" },
-		{ "h:5000/a", "/images/create?fromImage=h:5000/a&tag=latest" },
-		{ "h:5000/a:2", "/images/create?fromImage=h:5000/a&tag=2" },
-		{ "a:1@sha256:ab", "/images/create?fromImage=a:1&tag=sha256:ab" },
-	};
-	char path[DOCKER_PATH_MAX];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_string_equal(docker_pull_path(path, cases[i][0]), cases[i][1]);
-}
-
-static void on_note(void *arg, const char *text)
-{
-	(void)str_print(arg, 128, "%s", text);
-}
-
-void test_runtime__a_pull_is_read_in_pieces(void **state)
-{
-	static const char stream[] =
-		"{\"status\":\"Downloading\",\"id\":\"4f2a\",\"progress\":\"[=> ] 1MB\"}\r\n"
-		"not json\r\n{\"status\":\"x\"}\r\n"
-		"{\"errorDetail\":{\"message\":\"no space\"},\"error\":\"other\"}\r\n";
-	char note[128] = "";
-	struct docker_pull p;
-	struct err e;
-
-	(void)state;
-	docker_pull_init(&p, "img", on_note, note);
-	for (size_t i = 0; i < sizeof stream - 1; i++)
-		assert_int_equal(docker_pull_push(&p, (struct str){ stream + i, 1 }, &e), 0);
-	assert_string_equal(note, "pulling img: Downloading 4f2a [=> ] 1MB");
-	assert_string_equal(p.error, "no space");
-	docker_pull_done(&p);
 }

@@ -102,7 +102,7 @@ static struct str evidence_of(struct arena *a, struct str tail)
 {
 	static const struct runtime_status status = { .max_rss = 4096, .signo = 9 };
 
-	return evidence_make(&(struct evidence){ &status, STR_NONE, tail }, a);
+	return evidence_make(&(struct evidence){ .status = &status, .log_tail = tail }, a);
 }
 
 void test_evidence__last_lines(void **state)

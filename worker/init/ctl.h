@@ -4,6 +4,8 @@
  *
  *     lock    held with F_OFD_SETLK by the init as long as it lives: a second start of the
  *             attempt is refused, and whoever asks (F_OFD_GETLK) knows whether the init is gone
+ *     prologue  notes of the worker from before the start, as frames; copied to the head of the
+ *             spool, so that it may be shipped before there is a spool
  *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
  *     status  what became of the command: lines of key=value, replaced as a whole, synced
  *     alive   touched by the worker; its age is what --deadman watches
@@ -34,6 +36,7 @@
 
 #define CTL_LOCK       "lock"
 #define CTL_SPOOL      "spool"
+#define CTL_PROLOGUE   "prologue"
 #define CTL_STATUS     "status"
 #define CTL_STATUS_TMP "status.tmp"
 #define CTL_ALIVE      "alive"
@@ -43,6 +46,6 @@
 
 /* How the init exits, beside the command's own code and 128 + signal. */
 enum { CTL_EXIT_INIT = 125, CTL_EXIT_NOT_RUN = 126, CTL_EXIT_NOT_FOUND = 127 };
-enum { CTL_STATUS_MAX = 4096, CTL_SECRET_ENV_MAX = 1 << 20 };
+enum { CTL_STATUS_MAX = 4096, CTL_SECRET_ENV_MAX = 1 << 20, CTL_PROLOGUE_MAX = 65536 };
 
 #endif

@@ -21,20 +21,39 @@
 
 enum { WORTH_A_READ = 4096 };
 
+static void append(struct spool *s, size_t n)
+{
+	if (s->due == 0)
+		s->due = tick_elapsed() + FLUSH_AFTER;
+	s->n += n;
+}
+
+_Static_assert(CTL_PROLOGUE_MAX <= SPOOL_BUFFER / 2, "the prologue leaves room in the buffer");
+
+static void take_prologue(struct spool *s, int dirfd)
+{
+	int fd = openat(dirfd, CTL_PROLOGUE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, s->buf, CTL_PROLOGUE_MAX) : -1;
+	bool ok;
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (n > 0)
+		append(s, frame_whole(s->buf, (size_t)n, &ok));
+	if (s->n != 0)
+		spool_flush(s);
+}
+
 int spool_open(struct spool *s, int dirfd, uint16_t rank, uint64_t max)
 {
 	memset(s, 0, sizeof *s);
 	s->rank = rank;
 	s->max = max;
 	s->fd = file_make(dirfd, CTL_SPOOL, O_EXCL);
-	return s->fd < 0 ? -1 : 0;
-}
-
-static void append(struct spool *s, size_t n)
-{
-	if (s->due == 0)
-		s->due = tick_elapsed() + FLUSH_AFTER;
-	s->n += n;
+	if (s->fd < 0)
+		return -1;
+	take_prologue(s, dirfd);
+	return 0;
 }
 
 /* A frame of our own; there is always room for a few, which SPOOL_NOTES keeps free. */

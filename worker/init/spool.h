@@ -27,7 +27,8 @@ struct spool {
 	unsigned char buf[SPOOL_BUFFER + SPOOL_NOTES];
 };
 
-/* Makes the file; it must not exist. -1 with errno set. */
+/* Makes the file, which must not exist, and begins it with the notes that are there (CTL_PROLOGUE).
+ * -1 with errno set. */
 int spool_open(struct spool *s, int dirfd, uint16_t rank, uint64_t max);
 /* One read(2) of fd into the spool, at most a frame; what read returned. */
 ssize_t spool_read(struct spool *s, int fd, enum frame_stream stream);

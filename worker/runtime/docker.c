@@ -8,6 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/loop/timer.h"
+#include "worker/runtime/docker_auth.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -98,17 +99,16 @@ static enum err_code code_of(int status)
 	}
 }
 
-int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const struct err *failed,
+int docker_reply(const struct docker *d, const struct fetch_reply *reply, const struct err *failed,
 	struct err *e)
 {
 	struct jsn_doc *doc = NULL;
 	struct str text = STR_NONE;
 	struct err none;
 
-	c->request = NULL;
 	if (failed->code == ERR_NETWORK)
 		return err_set(e, ERR_NETWORK, "the container daemon cannot be reached at %.160s",
-			c->d->socket);
+			d->socket);
 	if (failed->code != ERR_OK) {
 		*e = *failed;
 		return -1;
@@ -124,6 +124,13 @@ int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const 
 		(void)err_set(e, code_of(reply->status), "%.*s", STR_ARG(text));
 	jsn_doc_free(doc);
 	return -1;
+}
+
+int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const struct err *failed,
+	struct err *e)
+{
+	c->request = NULL;
+	return docker_reply(c->d, reply, failed, e);
 }
 
 /* ---- probe ---------------------------------------------------------------------------------- */
@@ -485,6 +492,7 @@ static void docker_close(struct runtime *r)
 	mem_free(d->install);
 	mem_free(d->network);
 	mem_free(d->socket);
+	mem_free(d->auth_file);
 	mem_free(d);
 }
 
@@ -523,6 +531,8 @@ int runtime_docker_new(
 			"the installation's id and the network must be 1 to %d of "
 			"A-Z, a-z, 0-9, _, . and -",
 			RUNTIME_ID_MAX - 1);
+	if (c->auth_file != NULL && docker_auth_check(c->auth_file, e) < 0)
+		return -1;
 	d = mem_new_of(struct docker);
 	d->http = fetch_client_new(l, &http, e);
 	if (d->http == NULL) {
@@ -535,6 +545,7 @@ int runtime_docker_new(
 	d->install = mem_dup(c->install);
 	d->network = mem_dup(network);
 	d->socket = mem_dup(http.unix_socket);
+	d->auth_file = c->auth_file != NULL ? mem_dup(c->auth_file) : NULL;
 	d->host_gateway = c->host_gateway;
 	d->pids_max = c->pids_max > 0 ? c->pids_max : PIDS_MAX;
 	d->uid = c->uid != 0 ? c->uid : NOBODY;

@@ -22,13 +22,17 @@
 #define DOCKER_OUT     "/tidemill/out"
 #define DOCKER_SECRETS "/run/tidemill"
 
-enum { DOCKER_PATH_MAX = 1024, DOCKER_BODY_MAX = 4 << 20 };
+enum { DOCKER_PATH_MAX = 1024, DOCKER_BODY_MAX = 4 << 20, DOCKER_IMAGE_MAX = 300 };
+
+struct docker_image_pull;
 
 struct docker {
 	struct runtime head;
 	struct rtcalls calls;
 	struct fetch_client *http;
 	char *init, *install, *network, *socket;
+	char *auth_file; /* credentials of registries, or NULL */
+	struct docker_image_pull *pulls; /* in progress */
 	bool host_gateway, closing;
 	bool remapped; /* the daemon maps user ids, as far as a probe has told */
 	int64_t pids_max;
@@ -59,12 +63,15 @@ void docker_send(struct docker_call *c, const struct docker_request *q, fetch_do
  * with the daemon's own words, or why there was no reply. */
 int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const struct err *failed,
 	struct err *e) MUST_CHECK;
+/* The same for a request that is no flow's. */
+int docker_reply(const struct docker *d, const struct fetch_reply *reply, const struct err *failed,
+	struct err *e) MUST_CHECK;
 /* The value of a container's path: /containers/ATTEMPT/…, cut never: attempts are short. */
 const char *docker_path(char out[DOCKER_PATH_MAX], const char *attempt, const char *rest);
 
 /* docker_create.c: the body of POST /containers/create. The caller frees b. */
-void docker_create_body(
-	struct docker *d, const struct runtime_spec *s, struct arena *a, struct buf *b);
+void docker_create_body(struct docker *d, const struct runtime_spec *s, const char *image,
+	struct arena *a, struct buf *b);
 
 /* docker_start.c */
 void docker_start(struct runtime *r, const struct runtime_spec *s, runtime_note_cb *note,
@@ -73,16 +80,21 @@ void docker_start(struct runtime *r, const struct runtime_spec *s, runtime_note_
 bool docker_start_cancel(struct docker *d, const char *attempt);
 
 /* docker_pull.c: reads the stream of POST /images/create line by line. */
+struct docker_layer;
 struct docker_pull {
 	struct buf line;
-	int64_t noted; /* when the last note was given */
-	runtime_note_cb *note; /* may be NULL */
-	void *arg;
-	char image[300], error[256];
+	struct docker_layer *layers;
+	size_t n_layers;
+	int64_t moved; /* clock_elapsed when a layer last came further; 0: none has */
+	char error[512]; /* how it failed, in the daemon's words; "" */
 };
-void docker_pull_init(struct docker_pull *p, const char *image, runtime_note_cb *note, void *arg);
+void docker_pull_init(struct docker_pull *p);
 void docker_pull_done(struct docker_pull *p);
-int docker_pull_push(void *arg, struct str bytes, struct err *e) MUST_CHECK; /* arg: the pull */
+int docker_pull_push(struct docker_pull *p, struct str bytes, struct err *e) MUST_CHECK;
+/* "3 of 7 layers, 1.2 GiB of 3.4 GiB" */
+void docker_pull_say(const struct docker_pull *p, char *out, size_t size);
+/* What a failure is about, by the words that are known. */
+enum runtime_image_fault docker_image_fault(const char *words);
 /* "/images/create?fromImage=…&tag=…" */
 const char *docker_pull_path(char out[DOCKER_PATH_MAX], const char *image);
 /* True for what may stand in such a path as it is, and names an image. */

@@ -191,8 +191,8 @@ static void put_host_config(struct jsn_out *w, const struct docker *d, const str
 	jsn_obj_end(w);
 }
 
-void docker_create_body(
-	struct docker *d, const struct runtime_spec *s, struct arena *a, struct buf *b)
+void docker_create_body(struct docker *d, const struct runtime_spec *s, const char *image,
+	struct arena *a, struct buf *b)
 {
 	static const char *const entry[] = { DOCKER_INIT, NULL };
 	bool root = geteuid() == 0;
@@ -209,7 +209,7 @@ void docker_create_body(
 	struct jsn_out w = jsn_out(b);
 
 	jsn_obj_begin(&w);
-	put_text(&w, "Image", s->image);
+	put_text(&w, "Image", image);
 	put_list(&w, "Entrypoint", entry);
 	put_list(&w, "Cmd", launch_argv(a, &how) + 1);
 	put_list(&w, "Env", launch_env(a, s, "tidemill", DOCKER_WORK, false));

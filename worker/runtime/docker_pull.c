@@ -1,14 +1,27 @@
-#include "lib/base/clock.h"
+/*
+ * What the daemon says while it pulls, read line by line: how far each layer is, and how it ended.
+ * Progress is a layer that has moved; layers that wait, and the countdown of a retry, are none.
+ */
 #include "worker/runtime/docker.h"
 
-enum { LINE_MAX_BYTES = 1 << 20 };
-#define NOTE_EVERY CLOCK_SECOND
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/num.h"
+
+enum { LINE_MAX_BYTES = 1 << 20, LAYERS_MAX = 1024 };
+
+struct docker_layer {
+	char id[32], status[24];
+	int64_t current, total;
+	bool done;
+};
 
 bool docker_image_valid(const char *image)
 {
 	size_t n = image != NULL ? strlen(image) : 0;
 
-	return n > 0 && n < 256 && image[0] != '/' && image[0] != '-' && image[0] != '.' &&
+	return n > 0 && n < DOCKER_IMAGE_MAX && image[0] != '/' && image[0] != '-' &&
+	       image[0] != '.' &&
 	       strspn(image, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			     "._/:@-") == n &&
 	       strstr(image, "..") == NULL && strstr(image, "//") == NULL;
@@ -26,33 +39,70 @@ const char *docker_pull_path(char out[DOCKER_PATH_MAX], const char *image)
 	return out;
 }
 
-void docker_pull_init(struct docker_pull *p, const char *image, runtime_note_cb *note, void *arg)
+void docker_pull_init(struct docker_pull *p)
 {
-	*p = (struct docker_pull){ .note = note, .arg = arg };
+	*p = (struct docker_pull){ .moved = 0 };
 	buf_init(&p->line, LINE_MAX_BYTES);
-	(void)str_print(p->image, sizeof p->image, "%s", image);
 }
 
 void docker_pull_done(struct docker_pull *p)
 {
 	buf_done(&p->line);
+	mem_free(p->layers);
+	p->layers = NULL;
+	p->n_layers = 0;
 }
 
-static void give_note(struct docker_pull *p, const struct jsn *v)
+static struct docker_layer *find_layer(struct docker_pull *p, struct str id)
 {
-	int64_t now = clock_elapsed(&clock_real);
-	struct str status = jsn_get_str(jsn_get(v, "status"));
-	struct str layer = jsn_get_str(jsn_get(v, "id"));
-	struct str progress = jsn_get_str(jsn_get(v, "progress"));
-	char text[512];
+	struct docker_layer *l;
 
-	if (p->note == NULL || status.n == 0 || (p->noted != 0 && now - p->noted < NOTE_EVERY))
+	for (size_t i = 0; i < p->n_layers; i++)
+		if (str_is(id, p->layers[i].id))
+			return &p->layers[i];
+	if (p->n_layers == LAYERS_MAX || id.n == 0 || id.n >= sizeof l->id)
+		return NULL;
+	p->layers = mem_resize(p->layers, p->n_layers + 1, sizeof *p->layers);
+	l = &p->layers[p->n_layers++];
+	*l = (struct docker_layer){ .done = false };
+	(void)str_print(l->id, sizeof l->id, "%.*s", STR_ARG(id));
+	return l;
+}
+
+/* "1.2: Pulling from library/x" names a tag where others name a layer. */
+static bool is_layer(struct str id, struct str status)
+{
+	return id.n >= 12 && strspn(id.p, "0123456789abcdef") == id.n &&
+	       !str_starts(status, STR("Pulling from"));
+}
+
+static bool ends_layer(struct str status)
+{
+	return str_is(status, "Pull complete") || str_is(status, "Already exists") ||
+	       str_is(status, "Download complete");
+}
+
+static void take_progress(struct docker_pull *p, const struct jsn *v)
+{
+	struct str id = jsn_get_str(jsn_get(v, "id")), status = jsn_get_str(jsn_get(v, "status"));
+	int64_t current = jsn_get_int(jsn_find(v, "/progressDetail/current"), 0);
+	struct docker_layer *l = is_layer(id, status) ? find_layer(p, id) : NULL;
+	char word[sizeof l->status];
+
+	if (str_is(status, "Waiting") || str_starts(status, STR("Retrying")))
 		return;
-	p->noted = now;
-	(void)str_print(text, sizeof text, "pulling %s: %.100s%s%.40s %.120s", p->image, status.p,
-		layer.n != 0 ? " " : "", layer.n != 0 ? layer.p : "",
-		progress.n != 0 ? progress.p : "");
-	p->note(p->arg, text);
+	(void)str_print(word, sizeof word, "%.*s", STR_ARG(status));
+	if (l != NULL && l->current == current && strcmp(l->status, word) == 0)
+		return;
+	p->moved = clock_elapsed(&clock_real);
+	if (l == NULL)
+		return;
+	memcpy(l->status, word, sizeof word);
+	l->current = current;
+	/* Of the compressed layer only: what is unpacked counts its own bytes. */
+	if (str_is(status, "Downloading"))
+		l->total = jsn_get_int(jsn_find(v, "/progressDetail/total"), l->total);
+	l->done = l->done || ends_layer(status);
 }
 
 static void take_line(struct docker_pull *p, struct str line)
@@ -72,13 +122,12 @@ static void take_line(struct docker_pull *p, struct str line)
 	if (error.n != 0)
 		(void)str_print(p->error, sizeof p->error, "%.*s", STR_ARG(error));
 	else
-		give_note(p, v);
+		take_progress(p, v);
 	jsn_doc_free(doc);
 }
 
-int docker_pull_push(void *arg, struct str bytes, struct err *e)
+int docker_pull_push(struct docker_pull *p, struct str bytes, struct err *e)
 {
-	struct docker_pull *p = arg;
 	ptrdiff_t end;
 
 	buf_add(&p->line, bytes);
@@ -90,4 +139,68 @@ int docker_pull_push(void *arg, struct str bytes, struct err *e)
 		buf_drop_front(&p->line, (size_t)end + 1);
 	}
 	return 0;
+}
+
+void docker_pull_say(const struct docker_pull *p, char *out, size_t size)
+{
+	char have[NUM_SIZE_MAX], all[NUM_SIZE_MAX];
+	int64_t got = 0, total = 0;
+	size_t done = 0;
+
+	for (size_t i = 0; i < p->n_layers; i++) {
+		const struct docker_layer *l = &p->layers[i];
+		done += l->done;
+		total += l->total;
+		got += l->done ? l->total : strcmp(l->status, "Downloading") == 0 ? l->current : 0;
+	}
+	(void)str_print(out, size, "%zu of %zu layers, %s of %s", done, p->n_layers,
+		num_format_size(have, (uint64_t)got), num_format_size(all, (uint64_t)total));
+}
+
+/* ---- what went wrong ------------------------------------------------------------------------ */
+
+/* The daemon has no codes for it, only the words of itself, of the registry and of the network. */
+static const struct {
+	const char *words;
+	enum runtime_image_fault fault;
+} faults[] = {
+	{ "no space left on device", RUNTIME_IMAGE_NO_SPACE },
+	{ "unauthorized", RUNTIME_IMAGE_DENIED },
+	{ "authentication required", RUNTIME_IMAGE_DENIED },
+	{ "no basic auth credentials", RUNTIME_IMAGE_DENIED },
+	{ "access denied", RUNTIME_IMAGE_DENIED },
+	{ "access to the resource is denied", RUNTIME_IMAGE_DENIED },
+	{ "authorization failed", RUNTIME_IMAGE_DENIED },
+	{ "incorrect username or password", RUNTIME_IMAGE_DENIED },
+	{ "403 Forbidden", RUNTIME_IMAGE_DENIED },
+	{ "manifest unknown", RUNTIME_IMAGE_NOT_FOUND },
+	{ "name unknown", RUNTIME_IMAGE_NOT_FOUND },
+	{ "no such manifest", RUNTIME_IMAGE_NOT_FOUND },
+	{ "manifest for ", RUNTIME_IMAGE_NOT_FOUND },
+	{ "no matching manifest", RUNTIME_IMAGE_NOT_FOUND },
+	{ ": not found", RUNTIME_IMAGE_NOT_FOUND },
+	{ "does not match", RUNTIME_IMAGE_DAMAGED },
+	{ "did not match", RUNTIME_IMAGE_DAMAGED },
+	{ "unexpected digest", RUNTIME_IMAGE_DAMAGED },
+	{ "verification failed", RUNTIME_IMAGE_DAMAGED },
+	{ "invalid checksum", RUNTIME_IMAGE_DAMAGED },
+	{ "unexpected commit digest", RUNTIME_IMAGE_DAMAGED },
+	{ "connection refused", RUNTIME_IMAGE_UNREACHABLE },
+	{ "no such host", RUNTIME_IMAGE_UNREACHABLE },
+	{ "timeout", RUNTIME_IMAGE_UNREACHABLE },
+	{ "deadline exceeded", RUNTIME_IMAGE_UNREACHABLE },
+	{ "connection reset", RUNTIME_IMAGE_UNREACHABLE },
+	{ "network is unreachable", RUNTIME_IMAGE_UNREACHABLE },
+	{ "no route to host", RUNTIME_IMAGE_UNREACHABLE },
+	{ "EOF", RUNTIME_IMAGE_UNREACHABLE },
+	{ "toomanyrequests", RUNTIME_IMAGE_UNREACHABLE },
+	{ "server misbehaving", RUNTIME_IMAGE_UNREACHABLE },
+};
+
+enum runtime_image_fault docker_image_fault(const char *words)
+{
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+		if (strstr(words, faults[i].words) != NULL)
+			return faults[i].fault;
+	return RUNTIME_IMAGE_OTHER;
 }

@@ -5,17 +5,17 @@
  */
 #include "lib/base/log.h"
 #include "lib/base/num.h"
-#include "worker/runtime/docker.h"
+#include "worker/runtime/docker_images.h"
 
 #define CREATE_TIMEOUT (120 * INT64_C(1000000))
 #define START_TIMEOUT  (300 * INT64_C(1000000))
-#define PULL_IDLE      (300 * INT64_C(1000000))
 
 struct start {
 	struct docker_call base;
 	const struct runtime_spec *spec;
-	struct docker_pull pull;
-	bool pulling, pulled, cancelled, made;
+	const char *image; /* what is asked for: exactly that one where it is known */
+	struct docker_want want;
+	bool pulled, cancelled, made;
 	runtime_note_cb *note;
 	struct err failure; /* what the container is removed for */
 };
@@ -24,7 +24,8 @@ static void start_on_made(void *arg);
 static void start_look_up_image(struct start *s);
 static void start_on_image(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_pull(struct start *s);
-static void start_on_pulled(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_on_progress(struct docker_want *w, const char *text);
+static void start_on_pulled(struct docker_want *w, const struct err *failed);
 static void start_create(struct start *s);
 static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_on_looked(void *arg, const struct fetch_reply *reply, const struct err *failed);
@@ -32,10 +33,9 @@ static void start_run(struct start *s);
 static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed);
 
-static void start_settle(struct start *s, const struct err *e)
+static struct start *start_of(struct docker_want *w)
 {
-	docker_pull_done(&s->pull);
-	rtcall_settle(&s->base.call, e);
+	return (struct start *)(void *)((char *)w - offsetof(struct start, want));
 }
 
 /* The tail of every failure: removes the container when there is one. */
@@ -45,7 +45,7 @@ static void start_fail(struct start *s, enum runtime_blame blame, const struct e
 
 	s->base.call.started.blame = blame;
 	if (!s->made || s->base.d->closing) {
-		start_settle(s, e);
+		rtcall_settle(&s->base.call, e);
 		return;
 	}
 	s->failure = *e;
@@ -64,7 +64,7 @@ static void start_on_removed(void *arg, const struct fetch_reply *reply, const s
 	/* One that stays is found by list, and removed with the attempt. */
 	if (docker_answer(&s->base, reply, failed, &e) < 0)
 		log_debug("container not removed", LOG_S("attempt", s->spec->attempt), LOG_E(&e));
-	start_settle(s, &s->failure);
+	rtcall_settle(&s->base.call, &s->failure);
 }
 
 /* True when the flow has ended because it was cancelled. */
@@ -87,11 +87,29 @@ static enum runtime_blame blame_of(const struct err *e, enum runtime_blame other
 		       : otherwise;
 }
 
+/* The image is not to be had, or the daemon cannot say. */
+static void start_image_failed(struct start *s, const struct err *failed)
+{
+	enum runtime_blame blame = blame_of(failed, RUNTIME_BLAME_IMAGE);
+	struct err e;
+
+	if (blame == RUNTIME_BLAME_IMAGE) {
+		s->base.call.started.image_fault = docker_image_fault(failed->msg);
+		(void)err_set(&e,
+			s->base.call.started.image_fault == RUNTIME_IMAGE_NO_SPACE ? ERR_NO_SPACE
+										   : failed->code,
+			"image %.160s: %.300s", s->image, failed->msg);
+		start_on_progress(&s->want, e.msg);
+		failed = &e;
+	}
+	start_fail(s, blame, failed);
+}
+
 static void start_abandon(struct rtcall *c)
 {
 	struct start *s = (struct start *)(void *)c;
 
-	docker_pull_done(&s->pull);
+	docker_unwant_image(&s->want);
 	docker_call_abandon(c);
 }
 
@@ -106,7 +124,8 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 	s->base.call.fn.started = done;
 	s->note = note;
 	rc = runtime_spec_check(spec, &e);
-	if (rc == 0 && !docker_image_valid(spec->image))
+	if (rc == 0 && (!docker_image_valid(spec->image) ||
+			       (spec->image_ref != NULL && !docker_image_valid(spec->image_ref))))
 		rc = err_field(&e, "/image", "is not the name of an image");
 	if (rc == 0 && rtcall_find(&d->calls, RTCALL_START, spec->attempt) != NULL)
 		rc = err_set(&e, ERR_IN_PROGRESS, "the attempt is being started already");
@@ -116,7 +135,9 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 	}
 	s->spec = rtcall_copy_spec(s->base.call.a, spec);
 	s->base.call.attempt = s->spec->attempt;
-	docker_pull_init(&s->pull, s->spec->image, note, arg);
+	s->image = s->spec->image_ref != NULL ? s->spec->image_ref : s->spec->image;
+	s->want.progress = start_on_progress;
+	s->want.done = start_on_pulled;
 	s->base.job = rtjob_new(&s->base.call);
 	s->base.job->make = (struct control_make){ s->spec, "docker",
 		arena_dup(s->base.call.a, str_c(d->install)), d->uid, d->gid };
@@ -135,8 +156,10 @@ bool docker_start_cancel(struct docker *d, const char *attempt)
 		return false;
 	s->cancelled = true;
 	/* The other requests are short, and what they have made must be known. */
-	if (s->pulling && s->base.request != NULL)
-		fetch_cancel(s->base.request);
+	if (s->want.pull != NULL) {
+		docker_unwant_image(&s->want);
+		(void)start_is_over(s);
+	}
 	return true;
 }
 
@@ -163,7 +186,7 @@ static void start_look_up_image(struct start *s)
 {
 	char path[DOCKER_PATH_MAX];
 
-	(void)str_print(path, sizeof path, "/images/%s/json", s->spec->image);
+	(void)str_print(path, sizeof path, "/images/%s/json", s->image);
 	docker_send(&s->base, &(struct docker_request){ .path = path }, start_on_image);
 }
 
@@ -183,51 +206,54 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 	if (rc == 0)
 		rc = jsn_parse(reply->body, &doc, &e);
 	if (rc < 0) {
-		start_fail(s, blame_of(&e, RUNTIME_BLAME_IMAGE), &e);
+		start_image_failed(s, &e);
 		return;
 	}
+	struct runtime_started *started = &s->base.call.started;
 	struct str id = jsn_get_str(jsn_get(jsn_root(doc), "Id"));
-	(void)str_print(s->base.call.started.image_id, sizeof s->base.call.started.image_id, "%.*s",
-		STR_ARG(id));
+	(void)str_print(started->image_id, sizeof started->image_id, "%s%.*s",
+		str_starts(id, STR("sha256:")) ? "" : "sha256:", STR_ARG(id)); /* Podman: bare */
+	docker_image_ref(jsn_root(doc), s->image, started->image_ref);
 	jsn_doc_free(doc);
 	start_create(s);
 }
 
 static void start_pull(struct start *s)
 {
-	char path[DOCKER_PATH_MAX], note[400];
+	struct err e;
 
-	if (s->note != NULL) {
-		(void)str_print(note, sizeof note, "pulling %s", s->spec->image);
-		s->note(s->base.call.arg, note);
+	if (str_starts(str_c(s->image), STR("sha256:"))) {
+		s->base.call.started.image_fault = RUNTIME_IMAGE_ELSEWHERE;
+		(void)err_set(&e, ERR_NOT_FOUND,
+			"image %.120s is known by its id alone, %.24s…, because no registry has "
+			"it, and it is not on this host",
+			s->spec->image, s->image);
+		start_fail(s, RUNTIME_BLAME_IMAGE, &e);
+	} else if (docker_want_image(s->base.d, &s->want, s->image, &e) < 0) {
+		start_fail(s, RUNTIME_BLAME_HOST, &e);
 	}
-	s->pulling = true;
-	s->base.request = fetch_start(s->base.d->http,
-		&(struct fetch_request){ .method = "POST",
-			.path = docker_pull_path(path, s->spec->image),
-			.push = docker_pull_push,
-			.arg = &s->pull,
-			.timeout = -1,
-			.idle_timeout = PULL_IDLE },
-		start_on_pulled, s);
 }
 
-static void start_on_pulled(void *arg, const struct fetch_reply *reply, const struct err *failed)
+static void start_on_progress(struct docker_want *w, const char *text)
 {
-	struct start *s = arg;
+	struct start *s = start_of(w);
 	struct err e;
-	int rc = docker_answer(&s->base, reply, failed, &e);
 
-	s->pulling = false;
+	if (text != NULL && control_note(s->spec->ctl, s->spec->rank, text, &e) < 0)
+		log_debug("not noted in the log", LOG_S("attempt", s->spec->attempt), LOG_E(&e));
+	if (s->note != NULL)
+		s->note(s->base.call.arg, text);
+}
+
+static void start_on_pulled(struct docker_want *w, const struct err *failed)
+{
+	struct start *s = start_of(w);
+
 	s->pulled = true;
 	if (start_is_over(s))
 		return;
-	/* A failure after the stream has begun stands in the stream. */
-	if (rc == 0 && s->pull.error[0] != '\0')
-		rc = err_set(
-			&e, ERR_UNAVAILABLE, "image %.120s: %.180s", s->spec->image, s->pull.error);
-	if (rc < 0)
-		start_fail(s, blame_of(&e, RUNTIME_BLAME_IMAGE), &e);
+	if (failed->code != ERR_OK)
+		start_image_failed(s, failed);
 	else
 		start_look_up_image(s);
 }
@@ -239,7 +265,9 @@ static void start_create(struct start *s)
 	struct err e;
 
 	buf_init(&body, DOCKER_BODY_MAX);
-	docker_create_body(s->base.d, s->spec, s->base.call.a, &body);
+	/* By what was looked up, whatever the name means a moment later. */
+	docker_create_body(
+		s->base.d, s->spec, s->base.call.started.image_id, s->base.call.a, &body);
 	if (buf_failed(&body)) {
 		(void)err_set(&e, ERR_TOO_LARGE, "the settings of the container are too large");
 		start_fail(s, RUNTIME_BLAME_SPEC, &e);
@@ -341,5 +369,5 @@ static void start_on_running(void *arg, const struct fetch_reply *reply, const s
 		return;
 	}
 	if (!start_is_over(s))
-		start_settle(s, NULL);
+		rtcall_settle(&s->base.call, NULL);
 }

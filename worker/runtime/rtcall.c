@@ -141,6 +141,7 @@ const struct runtime_spec *rtcall_copy_spec(struct arena *a, const struct runtim
 	c->in = copy(a, s->in);
 	c->out = copy(a, s->out);
 	c->image = copy(a, s->image);
+	c->image_ref = copy(a, s->image_ref);
 	for (size_t i = 0; i < s->n_mounts; i++)
 		mounts[i] = (struct runtime_mount){ copy(a, s->mounts[i].host),
 			copy(a, s->mounts[i].inside), s->mounts[i].read_only };

@@ -72,6 +72,15 @@ const char *runtime_end_name(enum runtime_end x)
 	return names[x];
 }
 
+const char *runtime_image_fault_name(enum runtime_image_fault f)
+{
+	static const char *const names[RUNTIME_IMAGE_FAULT_COUNT] = { "", "not_found", "denied",
+		"unreachable", "damaged", "elsewhere", "no_space", "other" };
+
+	BUG_ON((unsigned)f >= RUNTIME_IMAGE_FAULT_COUNT);
+	return names[f];
+}
+
 static int check_id(const char *pointer, const char *id, struct err *e)
 {
 	size_t n = id != NULL ? strlen(id) : 0;

@@ -60,7 +60,8 @@ struct runtime_spec {
 	const struct runtime_mount *mounts;
 	size_t n_mounts;
 
-	const char *image; /* docker only */
+	const char *image; /* docker only: as it was written */
+	const char *image_ref; /* exactly that image, as runtime_started said it; NULL: not known */
 	double cpus; /* 0: no limit */
 	int64_t memory, shm; /* bytes; 0: no limit, the runtime's default */
 	const char *const *gpus; /* UUIDs of devices or slices */
@@ -137,9 +138,28 @@ enum runtime_blame {
 	RUNTIME_BLAME_HOST
 };
 
+/* What was wrong with the image, when it is to blame. */
+enum runtime_image_fault {
+	RUNTIME_IMAGE_WELL,
+	RUNTIME_IMAGE_NOT_FOUND, /* the registry does not have it */
+	RUNTIME_IMAGE_DENIED, /* not with these credentials */
+	RUNTIME_IMAGE_UNREACHABLE, /* no registry answers, or it wants to be left alone */
+	RUNTIME_IMAGE_DAMAGED, /* its bytes are not those of its digest */
+	RUNTIME_IMAGE_ELSEWHERE, /* known by an id alone, and not on this host */
+	RUNTIME_IMAGE_NO_SPACE,
+	RUNTIME_IMAGE_OTHER,
+	RUNTIME_IMAGE_FAULT_COUNT
+};
+
+enum { RUNTIME_IMAGE_MAX = 400 };
+
 struct runtime_started {
 	char image_id[80]; /* docker: "sha256:…" of the image that runs */
+	/* Exactly that image: "REPOSITORY@sha256:…", which any host can pull, or, for one that no
+	 * registry is known to have, its id. */
+	char image_ref[RUNTIME_IMAGE_MAX];
 	enum runtime_blame blame; /* when it failed */
+	enum runtime_image_fault image_fault;
 };
 
 enum runtime_stop {
@@ -151,7 +171,9 @@ enum runtime_stop {
 };
 
 typedef void runtime_about_cb(void *arg, const struct runtime_about *about);
-typedef void runtime_note_cb(void *arg, const char *text); /* progress, a few per second at most */
+/* The start has come further: about once a second at most; now and then with words for people,
+ * which stand in the step's log (control_note), else with NULL. */
+typedef void runtime_note_cb(void *arg, const char *text);
 typedef void runtime_started_cb(void *arg, const struct runtime_started *s, const struct err *e);
 typedef void runtime_status_cb(void *arg, const struct runtime_status *s, const struct err *e);
 typedef void runtime_list_cb(
@@ -196,13 +218,15 @@ struct runtime_docker_config {
 	const char *install;
 	const char *socket; /* NULL: /var/run/docker.sock */
 	const char *network; /* NULL: "bridge" */
+	const char *auth_file; /* credentials of registries (docker_auth.h); NULL: none */
 	bool host_gateway; /* the name host.docker.internal leads to the host */
 	int64_t pids_max; /* 0: 4096 */
 	uid_t uid; /* who runs the steps; 0: 65534 */
 	gid_t gid;
 };
 
-/* ERR_INVALID when the configuration cannot work (no such user, root, no init). */
+/* ERR_INVALID when the configuration cannot work (no such user, root, no init, a file of passwords
+ * that others may read). */
 int runtime_process_new(struct loop *l, const struct runtime_process_config *c,
 	struct runtime **ret, struct err *e) MUST_CHECK;
 int runtime_docker_new(struct loop *l, const struct runtime_docker_config *c, struct runtime **ret,
@@ -235,5 +259,6 @@ const char *runtime_path(const struct runtime *r, const struct runtime_spec *s, 
 int runtime_spec_check(const struct runtime_spec *s, struct err *e) MUST_CHECK;
 const char *runtime_state_name(enum runtime_state s); /* "gone", "preparing", … */
 const char *runtime_end_name(enum runtime_end x); /* "none", "exited", … */
+const char *runtime_image_fault_name(enum runtime_image_fault f); /* "", "not_found", … */
 
 #endif

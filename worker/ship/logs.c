@@ -31,7 +31,7 @@ enum {
 
 struct ship_log {
 	struct ship_target to;
-	char *spool;
+	char *spool, *prologue;
 	char *secret;
 	size_t secret_n;
 	ship_log_cb *done;
@@ -44,6 +44,7 @@ struct ship_log {
 	int64_t dropped;
 
 	int fd;
+	bool at_spool; /* fd is the spool, not the prologue */
 	uint64_t pos; /* all before is digested */
 	struct hash *hash;
 	struct mask mask;
@@ -103,6 +104,7 @@ struct ship_log *ship_log_new(const struct ship_log_args *a)
 
 	l->to = a->to;
 	l->spool = mem_dup(a->spool);
+	l->prologue = a->prologue != NULL ? mem_dup(a->prologue) : NULL;
 	l->secret = mem_dupn(a->secret.n != 0 ? a->secret.p : "", a->secret.n);
 	l->secret_n = a->secret.n;
 	l->done = a->done;
@@ -131,6 +133,7 @@ static void log_destroy(void *arg)
 	mem_wipe(&l->mask, sizeof l->mask);
 	mem_free(l->secret);
 	mem_free(l->spool);
+	mem_free(l->prologue);
 	mem_free(l->piece);
 	mem_free(l);
 }
@@ -227,15 +230,34 @@ static void log_failed(struct ship_log *l, enum ship_outcome o, const struct fet
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static uint64_t spool_size(struct ship_log *l)
+static uint64_t size_of(int fd)
 {
 	struct stat st;
 
-	if (l->fd < 0)
-		l->fd = open(l->spool, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (l->fd < 0 || fstat(l->fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	return (uint64_t)st.st_size;
+	return fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
+}
+
+static int open_file(const char *path)
+{
+	return path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+}
+
+/* The spool begins with the prologue: it takes over once it holds all of that. */
+static uint64_t spool_size(struct ship_log *l)
+{
+	int spool = l->at_spool ? -1 : open_file(l->spool);
+
+	if (!l->at_spool && l->fd < 0)
+		l->fd = open_file(l->prologue);
+	if (spool >= 0 && size_of(spool) >= size_of(l->fd)) {
+		if (l->fd >= 0)
+			(void)close(l->fd);
+		l->fd = spool;
+		l->at_spool = true;
+	} else if (spool >= 0) {
+		(void)close(spool);
+	}
+	return size_of(l->fd);
 }
 
 static void log_turn(struct ship_log *l)

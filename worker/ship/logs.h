@@ -23,6 +23,7 @@ typedef void ship_log_cb(void *arg, const struct err *e);
 struct ship_log_args {
 	struct ship_target to;
 	const char *spool; /* path; the file may not be there yet, or never */
+	const char *prologue; /* what the spool will begin with; likewise; NULL: nothing */
 	struct str secret; /* copied */
 	bool fresh; /* nothing of it was sent before */
 	ship_log_cb *done;
