@@ -7,6 +7,10 @@ const char *const output_kind_names[] = { "files", "model", "predictions", "obse
 const char *const missed_policy_names[] = { "none", "last", "all", NULL };
 const char *const dst_policy_names[] = { "once", "skip", NULL };
 const char *const upstream_state_names[] = { "succeeded", "failed", "ended", NULL };
+const char *const sensitivity_names[] = { "public", "internal", "confidential", "restricted",
+	NULL };
+_Static_assert(sizeof sensitivity_names / sizeof *sensitivity_names == SENSITIVITY_COUNT + 1,
+	"sensitivities and names differ");
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
 const char *const gate_test_names[] = { "paired_bootstrap", NULL };
 const char *const gate_metric_names[] = { "mae", "rmse", "accuracy", NULL };
@@ -110,6 +114,8 @@ static const struct field placement_fields[] = {
 		.doc = "Labels that it must not have" },
 	{ "priority", FIELD_INT, 0, AT(priority), .min = -1000, .max = 1000,
 		.doc = "Greater goes first" },
+	{ "sensitivity", FIELD_ENUM, 0, AT(sensitivity), .names = sensitivity_names,
+		.fallback = "internal", .doc = "It goes only to a pool that allows it" },
 	{ 0 },
 };
 #undef THIS

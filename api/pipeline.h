@@ -83,8 +83,19 @@ struct resources {
 	struct str gpus; /* JSON text: 2, "H100:4", "24GB..80GB:2" or an object */
 };
 
+/* Of what a step reads and writes; the numbers of server/core/place.h. */
+enum sensitivity {
+	SENSITIVITY_PUBLIC,
+	SENSITIVITY_INTERNAL,
+	SENSITIVITY_CONFIDENTIAL,
+	SENSITIVITY_RESTRICTED,
+	SENSITIVITY_COUNT
+};
+extern const char *const sensitivity_names[];
+
 struct placement {
 	struct str pool;
+	int sensitivity;
 	struct list requires, avoids; /* struct field_pair */
 	int64_t priority;
 };

@@ -24,9 +24,9 @@ const struct field blocked_fields[] = {
 #define THIS blocker
 static const struct field blocker_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
-		.doc = "pool, runtime, requires, avoids, gpus, memory, cpus, disk, together, "
-		       "nodes, kept, quota, offline, draining, needs, group, backoff, new, "
-		       "placing, "
+		.doc = "pool, sensitivity, runtime, requires, avoids, gpus, memory, cpus, disk, "
+		       "together, nodes, kept, quota, offline, draining, needs, group, backoff, "
+		       "new, placing, "
 		       "preparing" },
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "The same in words" },
 	{ "unsatisfiable", FIELD_BOOL, R, AT(unsatisfiable),

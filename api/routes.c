@@ -4,6 +4,7 @@
 #include "api/model.h"
 #include "api/monitor.h"
 #include "api/pipeline.h"
+#include "api/pool.h"
 #include "api/queue.h"
 #include "api/route.h"
 #include "api/run.h"
@@ -72,6 +73,16 @@ const struct route routes[] = {
 		.doc = "What the project may hold of the workers, and holds" },
 	{ "quotas.put", "PUT", P "/quota", PERM_ADMIN, .ok = 200, IN(quota_put), OUT(quota),
 		.doc = "Change its quota; what is left out has no limit" },
+	{ "pools.list", "GET", "/api/v1/pools", PERM_SELF, .ok = 200, LIST(worker_pool),
+		.doc = "Pools that have workers, or of which something was set" },
+	{ "pools.get", "GET", "/api/v1/pools/{pool}", PERM_SELF, .ok = 200, OUT(worker_pool),
+		.doc = "A pool" },
+	{ "pools.put", "PUT", "/api/v1/pools/{pool}", PERM_ADMIN, .ok = 200, IN(worker_pool_put),
+		OUT(worker_pool),
+		.doc = "Set what holds of a pool; what is left out is as by default. If-Match "
+		       "when it must not have changed" },
+	{ "pools.delete", "DELETE", "/api/v1/pools/{pool}", PERM_ADMIN, .ok = 204, EMPTY,
+		.doc = "Let it be as by default; its workers stay" },
 	{ "members.list", "GET", P "/members", PERM_READ, .ok = 200, LIST(member),
 		.doc = "Members and their roles" },
 	{ "members.put", "PUT", P "/members/{principal}", PERM_OWN, .ok = 200, IN(member_put),

@@ -220,6 +220,26 @@ const struct command commands[] = {
 		cmd_quota_set, "quotas.put", &view_quota,
 		"Change a project's quota; what is not given stays" },
 
+	{ "pool list", "", LISTS, generic_list, "pools.list", &view_pool,
+		"Pools that have workers, or of which something was set" },
+	{ "pool show", "POOL", NULL, generic_show, "pools.get", &view_pool,
+		"What holds of a pool of workers" },
+	{ "pool set", "POOL",
+		FLAGS({ "policy", FLAG_TEXT, .arg = "POLICY",
+			      .doc = "auto: GPUs are packed, steps without GPUs are spread; pack: "
+				     "the fullest worker that fits; spread: the emptiest" },
+			{ "sensitivity", FLAG_TEXT, .arg = "WORDS",
+				.doc = "Which steps may come: of public, internal, confidential "
+				       "and restricted, with commas between" },
+			{ "preemption", FLAG_TEXT, .arg = "WHO",
+				.doc = "none; quota: who is within his quota ends the work of "
+				       "who borrows; priority: that, and a greater priority "
+				       "ends the work of a smaller one" }),
+		cmd_pool_set, "pools.put", &view_pool,
+		"Change what holds of a pool; what is not given stays" },
+	{ "pool remove", "POOL", DELETES, generic_delete, "pools.delete", NULL,
+		"Forget what was set of a pool: it is as by default; its workers stay" },
+
 	{ "queue list", "",
 		FLAGS(LIMIT_FLAG, { "pool", FLAG_TEXT, .query = true, .arg = "NAME",
 					  .doc = "Only steps that want this pool" }),

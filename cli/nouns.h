@@ -8,7 +8,7 @@ command_fn cmd_auth_login, cmd_auth_logout, cmd_auth_status, cmd_token_create, c
 	cmd_worker_join_token;
 /* project.c */
 command_fn cmd_project_create, cmd_project_show, cmd_project_retention, cmd_project_delete,
-	cmd_member_set, cmd_retention_run, cmd_quota_show, cmd_quota_set;
+	cmd_member_set, cmd_retention_run, cmd_quota_show, cmd_quota_set, cmd_pool_set;
 /* apply.c */
 command_fn cmd_apply, cmd_pipeline_register, cmd_pipeline_show;
 /* run.c */

@@ -164,3 +164,54 @@ int cmd_quota_set(struct cli *c, struct err *e)
 	api_done(&now);
 	return rc;
 }
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* "public,internal", or as it is. */
+static void send_words(struct send *s, struct str given, const struct jsn *now)
+{
+	struct str word;
+
+	if (given.p == NULL && now == NULL)
+		return;
+	jsn_key(&s->w, "sensitivity");
+	jsn_list_begin(&s->w);
+	while (given.p != NULL && str_next(&given, ',', &word))
+		jsn_str(&s->w, str_trim(word));
+	for (size_t i = 0; given.p == NULL && i < jsn_count(now); i++)
+		jsn_str(&s->w, jsn_get_str(jsn_at(now, i)));
+	jsn_list_end(&s->w);
+}
+
+static void send_word(struct send *s, const struct cli *c, const char *name, const struct jsn *now)
+{
+	struct str given = cli_text(c, name);
+
+	if (given.p == NULL && jsn_get(now, name) != NULL)
+		given = jsn_get_str(jsn_get(now, name));
+	send_str(s, name, given);
+}
+
+/* A pool that has no worker yet may be set, too. */
+int cmd_pool_set(struct cli *c, struct err *e)
+{
+	struct api_call get = { .route = "pools.get", .params = { cli_arg(c, 0) } };
+	struct api_call q = { .route = c->cmd->route, .params = { cli_arg(c, 0) } };
+	struct api_reply now = { .root = NULL };
+	struct send s;
+	bool there = api_do(c, &get, &now, e) == 0;
+
+	if (!there && e->code != ERR_NOT_FOUND)
+		return -1;
+	const struct jsn *root = there ? now.root : NULL;
+	send_init(&s);
+	send_word(&s, c, "policy", root);
+	send_word(&s, c, "preemption", root);
+	send_words(&s, cli_text(c, "sensitivity"), jsn_get(root, "sensitivity"));
+	q.if_match = there ? now.etag : STR("\"0\"");
+	int rc = send_object(&s, c, &q, e);
+	send_done(&s);
+	if (there)
+		api_done(&now);
+	return rc;
+}

@@ -89,6 +89,9 @@ VIEW(quota, "/project", { "PROJECT", "/project" }, { "WEIGHT", "/weight", COLUMN
 	{ "STEPS USED", "/steps/used" }, { "GRANTED", "/steps/nominal" },
 	{ "BORROW", "/steps/borrow" });
 
+VIEW(pool, "/name", { "NAME", "/name" }, { "WORKERS", "/workers" }, { "POLICY", "/policy" },
+	{ "SENSITIVITY", "/sensitivity" }, { "PREEMPTION", "/preemption" });
+
 VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool", NARROW },
 	{ "PRIORITY", "/priority", NARROW }, { "SINCE", "/queued_at", T },
 	{ "PIPELINE", "/pipeline" }, { "STEP", "/name" }, { "ID", "/step_id" },

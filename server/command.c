@@ -187,6 +187,7 @@ static void looking_on_rows(void *arg, const struct db_rows *rows, const struct 
 		pool_set_workers(l->pool, &rows[1]);
 		pool_set_attempts(l->pool, &rows[2]);
 		pool_set_projects(l->pool, &rows[3]);
+		pool_set_rules(l->pool, &rows[4]);
 	}
 	loop_stop(l->sync.loop);
 }
@@ -232,6 +233,7 @@ int command_snapshot(const struct settings *conf, struct err *e)
 		sched_store_workers(u);
 		sched_store_attempts(u);
 		sched_store_projects(u);
+		sched_store_pools(u);
 		db_send(u, DB_WRITE, looking_on_rows, &look);
 		loop_run(l.app.loop);
 		struct arena *a = arena_new(SNAPSHOT_ARENA);

@@ -38,6 +38,9 @@ SELECT id, name, quota_weight AS weight, quota_gpus AS gpus, quota_gpus_borrow A
 	quota_steps_borrow AS steps_borrow
 FROM project;
 
+-- name: sched_pools :many
+SELECT name, policy, sensitivity, preemption FROM pool;
+
 -- name: sched_attempts :many
 SELECT id, worker_id, project_id, cpus, memory, devices, time_limit, started_at FROM attempt
 WHERE state IN ('assigned', 'preparing', 'running', 'finishing');

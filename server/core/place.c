@@ -7,12 +7,23 @@
 
 /* ---- the best worker ------------------------------------------------------------- */
 
+enum { MANY = 0xffff };
+
+/* How much is left over, the least first, or the most where the pool spreads. */
+static inline uint64_t left_over(bool spread, int64_t left, int64_t many)
+{
+	if (left > many)
+		left = many;
+	return (uint64_t)(spread ? many - left : left);
+}
+
 /* Whether it is avoided; GPUs that stay free (or, without GPUs, whether the worker has any), then
- * what it runs. */
+ * what it runs, or what of it stays free. */
 static inline uint64_t fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds)
 {
 	uint64_t last = (uint64_t)slot->avoided << 62;
+	enum place_policy policy = p->wheres[p->sites[shape->site].where].pool->policy;
 	uint32_t all, left;
 
 	if (slot->cpus < shape->need[DIM_CPUS] ||
@@ -20,13 +31,16 @@ static inline uint64_t fit(const struct place_pass *p, const struct place_slot *
 		slot->disk < (uint64_t)shape->need[DIM_DISK])
 		return UINT64_MAX;
 	if (kinds == NULL)
-		return last | (uint64_t)(slot->groups_n != 0) << 32 | slot->running;
+		return last | (uint64_t)(slot->groups_n != 0) << 32 |
+		       (policy != PLACE_PACK ? slot->running
+					     : left_over(false, slot->cpus, INT32_MAX));
 	if (slot->gpus < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
 	left = place_matching(p, slot, kinds, &all);
 	if (left < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
-	return last | (left - (uint64_t)shape->need[DIM_GPUS]) << 32 | slot->running;
+	return last | left_over(policy == PLACE_SPREAD, left - shape->need[DIM_GPUS], MANY) << 32 |
+	       slot->running;
 }
 
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,

@@ -15,10 +15,12 @@
  * them in one pass, each on a worker of its own, or none. It counts for shares and quotas as often
  * as it has nodes. Its assignments follow one another, in the order of their ranks.
  *
- * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free, one
- * without GPUs goes to workers that have none, if it can; then to the worker that runs the fewest
- * attempts, then the id. A worker that is avoided comes after all others. No worker is ever given
- * more than it has free.
+ * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free (the
+ * most, where its pool spreads), then to the worker that runs the fewest attempts. One without GPUs
+ * goes to workers that have none, if it can; then to the one that runs the fewest attempts, or,
+ * where its pool packs, leaves the fewest cores free. Then the id decides. A worker that is avoided
+ * comes after all others. No worker is ever given more than it has free. A step goes to no pool
+ * that does not allow its sensitivity.
  *
  * A step that finds no place is passed by those behind it, but not for ever: a worker is kept for
  * it (backfill with reservations, as EASY of D. Lifka, 1995, per worker). It is the one whose work
@@ -41,6 +43,40 @@ enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_NODES_MAX = 64 };
 enum { PLACE_KEPT_STEPS_MAX = 16, PLACE_KEPT_MAX = PLACE_KEPT_STEPS_MAX + PLACE_NODES_MAX };
 #define PLACE_PATIENCE INT64_C(600000000) /* microseconds */
 #define PLACE_NOWHERE  UINT32_MAX
+
+/* How much a step wants to be kept apart; the numbers of enum sensitivity in api/pipeline.h. */
+enum place_sensitivity {
+	PLACE_PUBLIC,
+	PLACE_INTERNAL,
+	PLACE_CONFIDENTIAL,
+	PLACE_RESTRICTED,
+	PLACE_SENSITIVITIES
+};
+
+/* Which of the workers that fit is taken; the numbers of enum pool_policy in api/pool.h. */
+enum place_policy {
+	PLACE_AUTO, /* GPUs as PLACE_PACK, steps without GPUs as PLACE_SPREAD */
+	PLACE_PACK, /* the fullest */
+	PLACE_SPREAD, /* the emptiest */
+	PLACE_POLICIES
+};
+
+/* Whose work may be ended for whom; the numbers of enum pool_preemption in api/pool.h. */
+enum place_preemption {
+	PLACE_PREEMPT_NONE,
+	PLACE_PREEMPT_QUOTA, /* what is granted by a quota takes from what is borrowed */
+	PLACE_PREEMPT_PRIORITY, /* that, and a greater priority from a smaller one */
+	PLACE_PREEMPTIONS
+};
+
+/* What holds of a pool. One that the snapshot does not name is as place_pool_default. */
+struct place_pool {
+	struct str name;
+	enum place_policy policy;
+	enum place_preemption preemption;
+	uint8_t sensitivities; /* bit s: steps of sensitivity s may come here */
+};
+extern const struct place_pool place_pool_default;
 
 struct place_label {
 	struct str key, value;
@@ -72,6 +108,7 @@ struct place_step {
 	struct gpus_want gpus;
 	uint32_t nodes; /* workers that it wants at once; 0 is 1 */
 	struct str pool;
+	uint8_t sensitivity; /* enum place_sensitivity */
 	const struct place_label *requires, *avoids;
 	uint32_t requires_n, avoids_n;
 	uint8_t runtimes[PLACE_RUNTIMES_MAX]; /* acceptable, below 32, the best first */
@@ -125,7 +162,8 @@ struct place_snapshot {
 	const struct place_step *steps;
 	const struct place_worker *workers;
 	const struct place_running *running;
-	size_t projects_n, steps_n, workers_n, running_n;
+	const struct place_pool *pools;
+	size_t projects_n, steps_n, workers_n, running_n, pools_n;
 	int64_t now; /* microseconds */
 	const char *const *runtimes; /* their names by number, for people; may be NULL */
 	uint64_t seed; /* of hash tables: random, so that nobody can fill them; changes no answer */

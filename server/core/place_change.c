@@ -144,7 +144,7 @@ static struct offer ask(const struct place_pass *p, uint32_t step, uint32_t at)
 	const struct place_worker *w = &p->s->workers[slot->worker];
 	const struct place_step *s = &p->s->steps[step];
 	struct offer o = { .change = { .worker = w->id, .worker_name = place_name(w) },
-		.possible = !w->offline };
+		.possible = !w->offline && place_allows(place_pool_of(p->s, w->pool), s) };
 
 	if (!o.possible)
 		return o;

@@ -223,14 +223,15 @@ static bool same_where(const struct place_pass *p, uint32_t item, uint32_t step)
 {
 	const struct place_step *a = &p->s->steps[p->wheres[item].step], *b = &p->s->steps[step];
 
-	return str_eq(a->pool, b->pool) && runtime_bits(a) == runtime_bits(b) &&
+	return str_eq(a->pool, b->pool) && a->sensitivity == b->sensitivity &&
+	       runtime_bits(a) == runtime_bits(b) &&
 	       same_labels(a->requires, a->requires_n, b->requires, b->requires_n) &&
 	       same_labels(a->avoids, a->avoids_n, b->avoids, b->avoids_n);
 }
 
 static uint64_t where_hash(const struct place_step *s, uint64_t seed)
 {
-	uint64_t h = mix(str_hash(s->pool, seed), runtime_bits(s));
+	uint64_t h = mix(mix(str_hash(s->pool, seed), runtime_bits(s)), s->sensitivity);
 
 	for (uint32_t i = 0; i < s->requires_n; i++)
 		h = mix(h, label_hash(&s->requires[i], seed));
@@ -271,6 +272,18 @@ static bool slot_could(const struct place_pass *p, const struct place_slot *slot
 	return true;
 }
 
+const struct place_pool place_pool_default = { .policy = PLACE_AUTO,
+	.preemption = PLACE_PREEMPT_NONE,
+	.sensitivities = 1U << PLACE_PUBLIC | 1U << PLACE_INTERNAL | 1U << PLACE_CONFIDENTIAL };
+
+const struct place_pool *place_pool_of(const struct place_snapshot *s, struct str name)
+{
+	for (size_t i = 0; i < s->pools_n; i++)
+		if (str_eq(s->pools[i].name, name))
+			return &s->pools[i];
+	return &place_pool_default;
+}
+
 static struct place_where make_where(struct place_pass *p, uint32_t step)
 {
 	const struct place_step *s = &p->s->steps[step];
@@ -278,13 +291,16 @@ static struct place_where make_where(struct place_pass *p, uint32_t step)
 	uint64_t *set = arena_array_of(p->a, uint64_t, p->slots_n / 64 + 1);
 	struct where_hashes h = { .pool = str_hash(s->pool, p->s->seed),
 		.runtimes = runtime_bits(s) };
+	const struct place_pool *pool = place_pool_of(p->s, s->pool);
+	bool allowed = place_allows(pool, s);
 
+	BUG_ON(s->sensitivity >= PLACE_SENSITIVITIES);
 	BUG_ON(s->requires_n > PLACE_LABELS_MAX || s->avoids_n > PLACE_LABELS_MAX);
 	for (uint32_t i = 0; i < s->requires_n; i++)
 	h.requires[i] = label_hash(&s->requires[i], p -> s -> seed);
 	for (uint32_t i = 0; i < s->avoids_n; i++)
 		h.avoids[i] = label_hash(&s->avoids[i], p->s->seed);
-	for (uint32_t i = 0; i < p->slots_n; i++) {
+	for (uint32_t i = 0; allowed && i < p->slots_n; i++) {
 		const struct place_worker *w = &p->s->workers[p->slots[i].worker];
 		if (!slot_could(p, &p->slots[i], s, &h))
 			continue;
@@ -292,7 +308,7 @@ static struct place_where make_where(struct place_pass *p, uint32_t step)
 		if (!w->offline && !w->draining)
 			set[i / 64] |= UINT64_C(1) << (i % 64);
 	}
-	return (struct place_where){ .step = step, .slots = set, .could = could };
+	return (struct place_where){ .step = step, .slots = set, .could = could, .pool = pool };
 }
 
 /* ---- wants, sites, shapes ---------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct place_where {
 	uint32_t step; /* one that has it */
 	const uint64_t *slots; /* bit set: those that may take it now */
 	const uint64_t *could; /* …, and those that are offline or drained */
+	const struct place_pool *pool;
 };
 
 struct place_gpu_want {
@@ -126,6 +127,11 @@ int64_t place_thousandths(double cpus);
 uint32_t place_matching(const struct place_pass *p, const struct place_slot *slot,
 	const uint64_t *kinds, uint32_t *ret_all);
 const uint64_t *place_kinds(const struct place_pass *p, const struct place_shape *shape);
+const struct place_pool *place_pool_of(const struct place_snapshot *s, struct str name);
+static inline bool place_allows(const struct place_pool *pool, const struct place_step *s)
+{
+	return (pool->sensitivities >> s->sensitivity & 1) != 0;
+}
 
 /* place.c: how well the slot fits, the least first; UINT64_MAX: it does not. */
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,

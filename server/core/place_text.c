@@ -7,13 +7,16 @@
 
 const char *place_blocker_name(enum place_blocker_kind k)
 {
-	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "runtime", "requires",
-		"avoids", "gpus", "memory", "cpus", "disk", "together", "nodes", "kept", "quota",
-		"offline", "draining" };
+	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "sensitivity", "runtime",
+		"requires", "avoids", "gpus", "memory", "cpus", "disk", "together", "nodes", "kept",
+		"quota", "offline", "draining" };
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
 }
+
+const char *const place_sensitivity_names[PLACE_SENSITIVITIES] = { "public", "internal",
+	"confidential", "restricted" };
 
 const char *place_edit_name(enum place_edit_kind k)
 {
@@ -249,6 +252,10 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	case PLACE_NO_POOL:
 		(void)str_print(out, PLACE_TEXT_MAX, "no worker belongs to pool %.*s",
 			STR_ARG(names_shown(b->pool)));
+		break;
+	case PLACE_SENSITIVITY:
+		(void)str_print(out, PLACE_TEXT_MAX, "pool %.*s takes no steps that are %.*s",
+			STR_ARG(names_shown(b->pool)), STR_ARG(b->what));
 		break;
 	case PLACE_RUNTIME:
 		(void)str_print(out, PLACE_TEXT_MAX, "%s offers %.*s", who,

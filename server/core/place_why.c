@@ -48,10 +48,13 @@ static uint32_t count_pool(const struct place_pass *p, struct str pool)
 /* ---- no worker may: pool, runtime, labels ---------------------------------------- */
 
 /* The first check that the worker fails. */
-static enum place_blocker_kind refusal(const struct place_worker *w, const struct place_step *s)
+static enum place_blocker_kind refusal(
+	const struct place_worker *w, const struct place_step *s, bool allowed)
 {
 	if (!str_eq(w->pool, s->pool))
 		return PLACE_NO_POOL;
+	if (!allowed)
+		return PLACE_SENSITIVITY;
 	if (!place_offers(w, s))
 		return PLACE_RUNTIME;
 	for (uint32_t i = 0; i < s->requires_n; i++)
@@ -72,7 +75,8 @@ static void blame_label(
 		int64_t count = 0;
 		for (size_t i = 0; i < p->s->workers_n; i++) {
 			const struct place_worker *w = &p->s->workers[i];
-			if (refusal(w, s) == b->kind && place_labelled(w, &labels[l]) != requires)
+			if (refusal(w, s, true) == b->kind &&
+				place_labelled(w, &labels[l]) != requires)
 				count++;
 		}
 		if (count <= b->most_all)
@@ -98,19 +102,22 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 {
 	const struct place_step *s = &p->s->steps[shape->step];
 	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
+	bool allowed = place_allows(p->wheres[p->sites[shape->site].where].pool, s);
 
 	b->kind = PLACE_NO_POOL;
 	b->never = true;
 	b->pool = s->pool;
 	b->pool_workers = count_pool(p, s->pool);
 	for (size_t i = 0; i < p->s->workers_n; i++) {
-		enum place_blocker_kind kind = refusal(&p->s->workers[i], s);
+		enum place_blocker_kind kind = refusal(&p->s->workers[i], s, allowed);
 		if (kind > b->kind) {
 			b->kind = kind;
 			b->workers = 0;
 		}
 		b->workers += kind == b->kind;
 	}
+	if (b->kind == PLACE_SENSITIVITY)
+		b->what = str_c(place_sensitivity_names[s->sensitivity]);
 	if (b->kind == PLACE_RUNTIME)
 		b->what = runtimes_text(p, s);
 	if (b->kind == PLACE_REQUIRES || b->kind == PLACE_AVOIDS)

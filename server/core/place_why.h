@@ -16,6 +16,7 @@
 
 enum place_blocker_kind {
 	PLACE_NO_POOL, /* no worker belongs to the pool */
+	PLACE_SENSITIVITY, /* the pool does not allow what the step is; what = that */
 	PLACE_RUNTIME, /* none of the workers offers a runtime of the step's; what = their names */
 	PLACE_REQUIRES, /* … has all labels; what, value = the one that most of them lack */
 	PLACE_AVOIDS, /* … is free of labels to be avoided; what, value = the most common one */
@@ -57,6 +58,7 @@ struct place_blocker {
 const struct place_blocker *place_blockers(
 	const struct place_result *r, size_t waiting, uint32_t *ret_n);
 
+extern const char *const place_sensitivity_names[PLACE_SENSITIVITIES];
 /* "gpus": stable, for the API. */
 const char *place_blocker_name(enum place_blocker_kind k);
 /* A sentence for people: "needs 8 GPUs on one worker; the largest free block is 5, on gpu-07".

@@ -142,7 +142,7 @@ static void quota_get(struct call *c)
 static void quota_on_put(struct call *c, const struct db_rows *rows)
 {
 	(void)rows;
-	sched_quota_changed(c->app->sched);
+	sched_rules_changed(c->app->sched);
 	quota_get(c);
 }
 

@@ -141,6 +141,8 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 	}
 	jsn_key(&w, "time_limit");
 	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
+	jsn_key(&w, "sensitivity");
+	jsn_int(&w, s->placement.sensitivity);
 	jsn_key(&w, "lost_after");
 	jsn_int(&w, lost_after(s));
 	jsn_obj_end(&w);

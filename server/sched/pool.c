@@ -1,6 +1,7 @@
 #include "server/sched/pool.h"
 
 #include "api/pipeline.h"
+#include "api/pool.h"
 #include "api/worker.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
@@ -52,6 +53,7 @@ void pool_free(struct pool *p)
 		map_free(*all[i]);
 	}
 	arena_drop(p->kept_arena);
+	object_free(p->rules);
 	mem_free(p->order);
 	mem_free(p);
 }
@@ -92,6 +94,8 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	s->requires = labels_of(jsn_get(root, "requires"), w->arena, &s->requires_n);
 	s->avoids = labels_of(jsn_get(root, "avoids"), w->arena, &s->avoids_n);
 	s->time_limit = jsn_get_int(jsn_get(root, "time_limit"), 0);
+	/* Who was queued by an older server could not say it. */
+	s->sensitivity = (uint8_t)jsn_get_int(jsn_get(root, "sensitivity"), SENSITIVITY_INTERNAL);
 	int rc = gpu_spec_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
 	return rc;
@@ -335,6 +339,41 @@ void pool_set_projects(struct pool *p, const struct db_rows *r)
 		t->project.gpus_quota = quota_of(r, i, "gpus", "gpus_borrow");
 		t->project.steps_quota = quota_of(r, i, "steps", "steps_borrow");
 	}
+}
+
+/* ---- pools of workers ---- */
+
+static int word_of(struct str word, const char *const *names)
+{
+	int i = 0;
+
+	while (names[i] != NULL && !str_is(word, names[i]))
+		i++;
+	BUG_ON(names[i] == NULL);
+	return i;
+}
+
+void pool_set_rules(struct pool *p, const struct db_rows *r)
+{
+	struct arena *a = arena_new(OBJECT_ARENA + r->n * 1024);
+	struct rules *rules = arena_new_of(a, struct rules);
+
+	*rules = (struct rules){ a, arena_array_of(a, struct place_pool, r->n + 1), r->n };
+	for (size_t i = 0; i < r->n; i++) {
+		struct place_pool *pool = &rules->pools[i];
+		struct list words = db_list(r, i, db_col(r, "sensitivity"), a);
+		pool->name = text(a, r, i, "name");
+		pool->policy = (enum place_policy)word_of(
+			db_str(r, i, db_col(r, "policy")), pool_policy_names);
+		pool->preemption = (enum place_preemption)word_of(
+			db_str(r, i, db_col(r, "preemption")), pool_preemption_names);
+		for (size_t k = 0; k < words.n; k++)
+			pool->sensitivities |=
+				(uint8_t)(1 << word_of(*list_at(&words, struct str, k),
+						  sensitivity_names));
+	}
+	object_free(p->rules);
+	p->rules = rules;
 }
 
 /* ---- workers ---- */

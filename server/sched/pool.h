@@ -23,6 +23,7 @@ size_t pool_steps(const struct pool *p);
 void pool_set_workers(struct pool *p, const struct db_rows *rows);
 void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows); /* no row: gone */
 void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
+void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);
 /* A step was handed out: it leaves the queue, and its attempt holds what it asked for. */
 void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,

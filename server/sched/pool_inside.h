@@ -47,6 +47,11 @@ struct pool {
 	struct str kept[PLACE_KEPT_STEPS_MAX]; /* steps whose kept_on is set */
 	size_t kept_n;
 	struct arena *kept_arena;
+	struct rules {
+		struct arena *arena;
+		struct place_pool *pools;
+		size_t n;
+	} * rules; /* of pools of workers; NULL: none were set */
 	struct host **order; /* all hosts, by id, while it is right */
 	bool ordered;
 };

@@ -176,6 +176,10 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 	ret->now = now;
 	ret->runtimes = runtime_names;
 	ret->workers = workers;
+	if (p->rules != NULL) {
+		ret->pools = p->rules->pools;
+		ret->pools_n = p->rules->n;
+	}
 	ret->projects = s.projects;
 	ret->projects_n = s.projects_n;
 	map_free(s.index);
@@ -224,6 +228,10 @@ void pool_hold(struct pool *p, struct arena *a)
 			arena_hold(held);
 			arena_defer(a, drop_on_drop, held);
 		}
+	}
+	if (p->rules != NULL) {
+		arena_hold(p->rules->arena);
+		arena_defer(a, drop_on_drop, p->rules->arena);
 	}
 }
 

@@ -145,10 +145,11 @@ static void load_now(struct sched *s)
 	sched_store_workers(u);
 	sched_store_attempts(u);
 	sched_store_projects(u);
+	sched_store_pools(u);
 	db_send(u, DB_BULK, sched_on_loaded, s);
 }
 
-/* The three statements are one snapshot only by chance: an attempt that was made between them is
+/* The statements are one snapshot only by chance: an attempt that was made between them is
  * repaired by the compare-and-set of the assignment and by the next reload. */
 static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct err *e)
 {
@@ -167,6 +168,7 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 		pool_set_workers(s->pool, &rows[1]);
 		pool_set_attempts(s->pool, &rows[2]);
 		pool_set_projects(s->pool, &rows[3]);
+		pool_set_rules(s->pool, &rows[4]);
 		map_free(s->handed);
 		s->handed = map_new();
 		s->dirty = true;
@@ -258,6 +260,12 @@ static void note_later(struct sched *s, struct str type, struct str subject)
 	s->last = l;
 }
 
+/* Quotas and pools. */
+static bool changes_rules(struct str type)
+{
+	return str_is(type, "project.quota_changed") || str_is(type, "pool.changed");
+}
+
 static void react(struct sched *s, struct str type, struct str subject)
 {
 	if (str_is(type, "step.queued")) {
@@ -270,7 +278,7 @@ static void react(struct sched *s, struct str type, struct str subject)
 		pool_remove_step(s->pool, subject);
 	} else if (str_starts(type, STR("worker."))) {
 		read_worker(s, subject);
-	} else if (str_is(type, "project.quota_changed")) {
+	} else if (changes_rules(type)) {
 		sched_load(s);
 	}
 }
@@ -291,7 +299,7 @@ static bool concerns_us(struct str type)
 {
 	return str_is(type, "step.queued") || str_is(type, "attempt.ended") ||
 	       str_is(type, "step.cancelled") || str_is(type, "step.failed") ||
-	       str_starts(type, STR("worker.")) || str_is(type, "project.quota_changed");
+	       str_starts(type, STR("worker.")) || changes_rules(type);
 }
 
 static void sched_on_event(void *arg, const struct event *ev, struct str project_id)
@@ -320,7 +328,7 @@ void sched_queued(struct sched *s, const struct queue_rows *rows)
 }
 
 /* Until the memory is read anew nothing is handed to it past the events. */
-void sched_quota_changed(struct sched *s)
+void sched_rules_changed(struct sched *s)
 {
 	if (sched_leading(s))
 		sched_load(s);

@@ -17,9 +17,9 @@ void sched_free(struct sched *s); /* gives the lease back; NULL is fine */
 /* These steps were queued by this server just now (committed): a leader need not wait for their
  * events. s may be NULL. */
 void sched_queued(struct sched *s, const struct queue_rows *rows);
-/* A quota was changed by this server just now (committed): what is queued from here on is placed by
- * the new one. */
-void sched_quota_changed(struct sched *s);
+/* A quota or a pool was changed by this server just now (committed): what is queued from here on is
+ * placed by the new one. */
+void sched_rules_changed(struct sched *s);
 bool sched_leading(const struct sched *s);
 /* The leader's memory, for this turn; NULL while this server does not lead, or has not read it. */
 struct pool *sched_pool(const struct sched *s);

@@ -1,13 +1,14 @@
 #include "server/sched/snapshot.h"
 
 #include "api/pipeline.h"
+#include "api/pool.h"
 #include "lib/base/mem.h"
 #include "lib/json/field.h"
 
 /* ---- the lines ---------------------------------------------------------------------------------
  */
 
-enum { FORMAT = 2, LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
+enum { FORMAT = 3, LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
 #define TIME_MAX (INT64_MAX / 4)
 
 enum line_kind {
@@ -18,17 +19,18 @@ enum line_kind {
 	LINE_RUNNING,
 	LINE_PLACED,
 	LINE_WAITING,
+	LINE_POOL,
 	LINE_KINDS
 };
 static const char *const line_names[] = { "snapshot", "project", "worker", "step", "running",
-	"placed", "waiting", NULL };
+	"placed", "waiting", "pool", NULL };
 
 struct line_head {
 	int kind;
 };
 struct line_snapshot {
 	int kind;
-	int64_t format, at, projects, workers, steps, running, placed, waiting;
+	int64_t format, at, projects, workers, steps, running, placed, waiting, pools;
 };
 struct line_quota {
 	int64_t nominal, borrow;
@@ -40,6 +42,12 @@ struct line_project {
 	int64_t running, gpus, memory;
 	struct line_quota gpus_quota, steps_quota;
 	bool has_gpus_quota, has_steps_quota;
+};
+struct line_pool {
+	int kind;
+	struct str name;
+	int policy, preemption;
+	int64_t sensitivities;
 };
 struct line_gpu {
 	struct str uuid, model, mig;
@@ -58,7 +66,7 @@ struct line_step {
 	int kind;
 	struct str id, pool, gpu_mig;
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
-		time_limit, nodes, kept;
+		time_limit, nodes, kept, sensitivity;
 	double cpus;
 	struct list gpu_models, requires, avoids, runtimes, also_kept;
 };
@@ -88,6 +96,11 @@ struct line_waiting {
 #define COUNT(name, most)                                                                          \
 	{                                                                                          \
 #name, FIELD_INT, Q, AT(name), .max = (most)                                       \
+	}
+/* Of later formats: 0 where it is not told. */
+#define LATER(name, most)                                                                          \
+	{                                                                                          \
+#name, FIELD_INT, FIELD_OMIT_EMPTY, AT(name), .max = (most)                        \
 	}
 #define AMOUNT(name)                                                                               \
 	{                                                                                          \
@@ -129,7 +142,8 @@ static const struct field head_fields[] = {
 #define THIS line_snapshot
 static const struct field snapshot_fields[] = { KIND, COUNT(format, FORMAT), INSTANT(at),
 	COUNT(projects, LINES_MAX), COUNT(workers, LINES_MAX), COUNT(steps, LINES_MAX),
-	COUNT(running, LINES_MAX), COUNT(placed, LINES_MAX), COUNT(waiting, LINES_MAX), { 0 } };
+	COUNT(running, LINES_MAX), COUNT(placed, LINES_MAX), COUNT(waiting, LINES_MAX),
+	LATER(pools, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_quota
 static const struct field quota_fields[] = { COUNT(nominal, UINT32_MAX), COUNT(borrow, UINT32_MAX),
@@ -144,6 +158,12 @@ static const struct field project_fields[] = { KIND, TEXT(id), TEXT(name),
 	{ "steps_quota", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(steps_quota), HAS(has_steps_quota),
 		.sub = quota_fields },
 	{ 0 } };
+#undef THIS
+#define THIS line_pool
+static const struct field pool_line_fields[] = { KIND, TEXT(name),
+	{ "policy", FIELD_ENUM, Q, AT(policy), .names = pool_policy_names },
+	{ "preemption", FIELD_ENUM, Q, AT(preemption), .names = pool_preemption_names },
+	COUNT(sensitivities, (1 << PLACE_SENSITIVITIES) - 1), { 0 } };
 #undef THIS
 #define THIS line_gpu
 static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memory), FLAG(free),
@@ -172,7 +192,7 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	COUNT(kept, LINES_MAX),
 	{ "also_kept", FIELD_LIST, FIELD_OMIT_EMPTY, AT(also_kept), .item = FIELD_INT,
 		.max = PLACE_NODES_MAX, .item_max = LINES_MAX },
-	{ 0 } };
+	LATER(sensitivity, PLACE_SENSITIVITIES - 1), { 0 } };
 #undef THIS
 #define THIS line_running
 static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), REAL(cpus),
@@ -188,7 +208,8 @@ static const struct field waiting_fields[] = { KIND, COUNT(step, LINES_MAX), { 0
 #undef THIS
 
 static const struct field *const tables[LINE_KINDS] = { snapshot_fields, project_fields,
-	worker_line_fields, step_line_fields, running_fields, placed_fields, waiting_fields };
+	worker_line_fields, step_line_fields, running_fields, placed_fields, waiting_fields,
+	pool_line_fields };
 
 /* ---- writing ------------------------------------------------------------------------------------
  */
@@ -286,6 +307,7 @@ static void put_step(const struct place_step *s, struct buf *out)
 		.nodes = s->nodes > 1 ? s->nodes : 0,
 		.kept = s->kept_n != 0 ? s->kept[0] + INT64_C(1) : 0,
 		.also_kept = { kept, 0 },
+		.sensitivity = s->sensitivity,
 		.cpus = s->cpus,
 		.gpu_models = texts_list(s->gpus.models, s->gpus.models_n),
 		.requires = labels_list(s->requires, s->requires_n),
@@ -305,10 +327,15 @@ void snapshot_write(
 	put(snapshot_fields,
 		&(struct line_snapshot){ LINE_SNAPSHOT, FORMAT, at, (int64_t)s->projects_n,
 			(int64_t)s->workers_n, (int64_t)s->steps_n, (int64_t)s->running_n,
-			(int64_t)r->placed_n, (int64_t)r->waiting_n },
+			(int64_t)r->placed_n, (int64_t)r->waiting_n, (int64_t)s->pools_n },
 		out);
 	for (size_t i = 0; i < s->projects_n; i++)
 		put_project(&s->projects[i], out);
+	for (size_t i = 0; i < s->pools_n; i++)
+		put(pool_line_fields,
+			&(struct line_pool){ LINE_POOL, s->pools[i].name, (int)s->pools[i].policy,
+				(int)s->pools[i].preemption, s->pools[i].sensitivities },
+			out);
 	for (size_t i = 0; i < s->workers_n; i++)
 		put_worker(&s->workers[i], out);
 	for (size_t i = 0; i < s->steps_n; i++)
@@ -342,6 +369,7 @@ struct reader {
 	struct place_worker *workers;
 	struct place_step *steps;
 	struct place_running *running;
+	struct place_pool *pools;
 	size_t seen[LINE_KINDS];
 };
 
@@ -366,6 +394,12 @@ static struct place_project read_project(const struct line_project *l)
 		.memory = (uint64_t)l->memory,
 		.gpus_quota = read_quota(l->has_gpus_quota, &l->gpus_quota),
 		.steps_quota = read_quota(l->has_steps_quota, &l->steps_quota) };
+}
+
+static struct place_pool read_pool(const struct line_pool *l)
+{
+	return (struct place_pool){ l->name, (enum place_policy)l->policy,
+		(enum place_preemption)l->preemption, (uint8_t)l->sensitivities };
 }
 
 static struct place_worker read_worker(struct reader *r, const struct line_worker *l)
@@ -423,6 +457,7 @@ static struct place_step read_step(struct reader *r, const struct line_step *l)
 		.runtimes_n = (uint8_t)l->runtimes.n,
 		.time_limit = l->time_limit,
 		.nodes = (uint32_t)l->nodes,
+		.sensitivity = (uint8_t)l->sensitivity,
 		.kept = kept };
 
 	if (l->kept != 0)
@@ -442,6 +477,7 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 	r->projects = arena_array_of(r->arena, struct place_project, (size_t)l->projects + 1);
 	r->workers = arena_array_of(r->arena, struct place_worker, (size_t)l->workers + 1);
 	r->steps = arena_array_of(r->arena, struct place_step, (size_t)l->steps + 1);
+	r->pools = arena_array_of(r->arena, struct place_pool, (size_t)l->pools + 1);
 	r->running = arena_array_of(r->arena, struct place_running, (size_t)l->running + 1);
 	r->file.placed = arena_array_of(r->arena, struct place_assignment, (size_t)l->placed + 1);
 	r->file.waiting = arena_array_of(r->arena, uint32_t, (size_t)l->waiting + 1);
@@ -451,7 +487,7 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 static int64_t most_of(const struct reader *r, enum line_kind kind)
 {
 	const int64_t most[LINE_KINDS] = { 1, r->head.projects, r->head.workers, r->head.steps,
-		r->head.running, r->head.placed, r->head.waiting };
+		r->head.running, r->head.placed, r->head.waiting, r->head.pools };
 
 	return most[kind];
 }
@@ -503,6 +539,7 @@ static int take(struct reader *r, enum line_kind kind, const void *line, struct 
 		return in_range(x->worker, r->head.workers, "/worker", e);
 	case LINE_PLACED:
 	case LINE_WAITING: return read_decision(r, kind, line, e);
+	case LINE_POOL: r->pools[at] = read_pool(line); return 0;
 	case LINE_KINDS: break;
 	}
 	return 0;
@@ -519,6 +556,7 @@ static int read_line(struct reader *r, struct str text, struct err *e)
 		struct line_running running;
 		struct line_placed placed;
 		struct line_waiting waiting;
+		struct line_pool pool;
 	} line;
 
 	if (field_decode_loose(head_fields, text, r->arena, &line.head, e) < 0)
@@ -555,6 +593,8 @@ int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, s
 		.steps = r.steps,
 		.workers = r.workers,
 		.running = r.running,
+		.pools = r.pools,
+		.pools_n = (size_t)r.head.pools,
 		.projects_n = (size_t)r.head.projects,
 		.steps_n = (size_t)r.head.steps,
 		.workers_n = (size_t)r.head.workers,

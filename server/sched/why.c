@@ -206,6 +206,7 @@ static void why_load(struct why *w)
 	sched_store_workers(u);
 	sched_store_attempts(u);
 	sched_store_projects(u);
+	sched_store_pools(u);
 	db_send(u, DB_BULK, why_on_loaded, w);
 }
 
@@ -227,6 +228,7 @@ static void why_on_loaded(void *arg, const struct db_rows *rows, const struct er
 	pool_set_workers(pool, &rows[1]);
 	pool_set_attempts(pool, &rows[2]);
 	pool_set_projects(pool, &rows[3]);
+	pool_set_rules(pool, &rows[4]);
 	keep(w, view_make(w->app, pool));
 	pool_free(pool);
 	tell(w, &w->view->view, e);

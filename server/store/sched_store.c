@@ -47,6 +47,11 @@ void sched_store_projects(struct db_unit *u)
 	db_add(u, SQL_SCHED_PROJECTS, NULL, 0);
 }
 
+void sched_store_pools(struct db_unit *u)
+{
+	db_add(u, SQL_SCHED_POOLS, NULL, 0);
+}
+
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *r)
 {

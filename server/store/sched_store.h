@@ -14,6 +14,7 @@ void sched_store_workers(struct db_unit *u);
 void sched_store_worker(struct db_unit *u, struct str id);
 void sched_store_attempts(struct db_unit *u);
 void sched_store_projects(struct db_unit *u);
+void sched_store_pools(struct db_unit *u);
 
 struct assign_rows {
 	struct str *step_ids, *attempt_ids, *worker_ids, *runtimes, *devices, *token_ids,

@@ -34,6 +34,7 @@ BODIES = {
     "projects.update": {"description": "d", "retention": {"runs": "1y", "logs": "1y", "artifacts": "1y", "windows": "1y"}},
     "members.put": {"role": "viewer"},
     "quotas.put": {"weight": 2.0, "gpus": {"nominal": 8, "borrow": 2}, "steps": {"nominal": 20, "borrow": 5}},
+    "pools.put": {"policy": "pack", "sensitivity": ["public"], "preemption": "none"},
     "datasets.create": {"name": "newset", "description": "d", "labels": {"a": "b"}},
     "dataset_versions.create": {"files": [FILE], "append_to": 1, "latest": False, "description": "d", "labels": {"a": "b"}},
     "pipelines.put": {"source": pipeline("p", STEPS)},

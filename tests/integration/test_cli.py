@@ -931,6 +931,17 @@ def test_what_waits_says_why(real, tmp_path):
     real.run("queue", "why", "st_00000000000000000000000000", expect=3)
 
 
+def test_pools(real):
+    made = real.json("pool", "set", "fast", "--sensitivity", "restricted, public")
+    assert (made["policy"], made["sensitivity"], made["preemption"], made["workers"]) == ("auto", ["public", "restricted"], "none", 0)
+    assert real.json("pool", "set", "fast", "--policy", "spread", "--preemption", "quota")["sensitivity"] == ["public", "restricted"]
+    assert "fast\t0\tspread\tpublic,restricted\tquota\n" in real.run("pool", "list").stdout
+    assert real.json("pool", "show", "fast")["version"] == 2
+    assert "/policy" in real.run("pool", "set", "fast", "--policy", "most", expect=2).stderr
+    real.run("pool", "remove", "fast", "--yes")
+    real.run("pool", "show", "fast", expect=3)
+
+
 def test_quotas(real):
     real.run("project", "create", "greedy")
     assert real.json("quota", "show", "greedy")["gpus"] == {"nominal": None, "borrow": 0, "used": 0}

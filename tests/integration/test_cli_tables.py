@@ -78,12 +78,12 @@ SHOWN = ["auth status", "token list", "principal list", "project list", "project
          "run show RUN", "run show FULL", "run steps RUN", "run step STEP", "run attempts STEP", "run artifacts RUN", "model list",
          "model show m", "model versions m", "model version m 1", "model alias show m champion", "model alias history m", "model files m 1",
          "monitor list", "monitor show m", "monitor windows m", "monitor metrics m WINDOW", "monitor decisions m", "drift explain DECISION",
-         "worker list", "worker show WORKER", "quota list", "quota show", "queue list", "queue why FULL", "retention run --dry-run"]
+         "worker list", "worker show WORKER", "pool list", "pool show POOL", "quota list", "quota show", "queue list", "queue why FULL", "retention run --dry-run"]
 
 
 def words(world, line):
     full = world.api.get(f"{world.base}/runs?pipeline=full", expect=200).json()["items"][0]["id"]
-    ids = {"RUN": world.run, "STEP": world.step, "WINDOW": world.window, "DECISION": world.decision, "WORKER": world.wire.id, "FULL": full}
+    ids = {"RUN": world.run, "STEP": world.step, "WINDOW": world.window, "DECISION": world.decision, "WORKER": world.wire.id, "POOL": "default", "FULL": full}
     return [ids.get(w, w) for w in line.split()]
 
 

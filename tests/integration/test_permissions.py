@@ -179,7 +179,7 @@ def test_the_table_has_no_operation_twice_and_all_are_answered(server):
     for op, method, path, permission, _ in OPERATIONS:
         reply = nobody.request(method, fill(path, {k: "x" for k in (
             "project", "dataset", "number", "digest", "pipeline", "run", "step", "attempt", "tracking", "model", "alias",
-            "monitor", "window", "decision", "kind", "output", "worker", "path")}) + "?not_a_parameter=1")
+            "monitor", "window", "decision", "kind", "output", "worker", "pool", "path")}) + "?not_a_parameter=1")
         if permission != "public" and reply.status != 401:
             missing.append(f"{op}: {method} {path}: {reply.status}")
     assert not missing, "\n".join(missing)

@@ -75,7 +75,7 @@ class World:
         return {"path": path, "project": self.project, "dataset": "d", "number": "1", "digest": self.digest, "pipeline": "p",
                 "run": self.run, "step": step, "attempt": self.attempt, "tracking": self.tracking,
                 "model": self.model, "alias": "champion", "monitor": "m", "window": self.window,
-                "decision": self.decision, "kind": "pipeline.json", "output": "out", "worker": self.wire.id}
+                "decision": self.decision, "kind": "pipeline.json", "output": "out", "worker": self.wire.id, "pool": "default"}
 
 
 def tables(server):
