@@ -1,0 +1,246 @@
+#include "api/pipeline.h"
+#include "server/sched/snapshot_inside.h"
+
+struct reader {
+	struct arena *arena;
+	struct snapshot_file file;
+	struct line_snapshot head;
+	struct place_project *projects;
+	struct place_worker *workers;
+	struct place_step *steps;
+	struct place_running *running;
+	struct place_pool *pools;
+	size_t seen[LINE_KINDS];
+};
+
+static const struct str *texts_of(const struct list *l)
+{
+	return l->items;
+}
+
+static struct place_quota read_quota(bool limited, const struct line_quota *q)
+{
+	return (struct place_quota){ limited, (uint32_t)q->nominal, (uint32_t)q->borrow };
+}
+
+static struct place_project read_project(const struct line_project *l)
+{
+	return (struct place_project){ .id = l->id,
+		.name = l->name,
+		.weight = l->weight,
+		.running = (uint32_t)l->running,
+		.gpus = (uint32_t)l->gpus,
+		.cpus = l->cpus,
+		.memory = (uint64_t)l->memory,
+		.gpus_quota = read_quota(l->has_gpus_quota, &l->gpus_quota),
+		.steps_quota = read_quota(l->has_steps_quota, &l->steps_quota) };
+}
+
+static struct place_pool read_pool(const struct line_pool *l)
+{
+	return (struct place_pool){ l->name, (enum place_policy)l->policy,
+		(enum place_preemption)l->preemption, (uint8_t)l->sensitivities };
+}
+
+static struct place_worker read_worker(struct reader *r, const struct line_worker *l)
+{
+	struct place_gpu *gpus = arena_array_of(r->arena, struct place_gpu, l->gpus.n + 1);
+	struct place_worker w = { .id = l->id,
+		.name = l->name,
+		.pool = l->pool,
+		.labels = l->labels.items,
+		.labels_n = (uint32_t)l->labels.n,
+		.cpus = l->cpus,
+		.cpus_free = l->cpus_free,
+		.memory = (uint64_t)l->memory,
+		.memory_free = (uint64_t)l->memory_free,
+		.disk_free = (uint64_t)l->disk_free,
+		.gpus = gpus,
+		.gpus_n = (uint32_t)l->gpus.n,
+		.gpus_unwell = (uint32_t)l->gpus_unwell,
+		.running = (uint32_t)l->running,
+		.offline = l->offline,
+		.draining = l->draining,
+		.avoided = l->avoided };
+
+	for (size_t i = 0; i < l->runtimes.n; i++)
+		w.runtimes |= UINT32_C(1) << *list_at(&l->runtimes, int64_t, i);
+	for (size_t i = 0; i < l->gpus.n; i++) {
+		const struct line_gpu *g = list_at(&l->gpus, struct line_gpu, i);
+		gpus[i] = (struct place_gpu){ g->uuid, g->model, g->mig, (uint64_t)g->memory,
+			g->free };
+	}
+	return w;
+}
+
+static struct place_step read_step(struct reader *r, const struct line_step *l)
+{
+	uint32_t *kept = arena_array_of(r->arena, uint32_t, l->also_kept.n + 1);
+	struct place_step s = { .id = l->id,
+		.project = (uint32_t)l->project,
+		.priority = (int32_t)l->priority,
+		.queued_at = l->queued_at,
+		.cpus = l->cpus,
+		.memory = (uint64_t)l->memory,
+		.disk = (uint64_t)l->disk,
+		.gpus = { .count = (uint32_t)l->gpus,
+			.models = texts_of(&l->gpu_models),
+			.models_n = l->gpu_models.n,
+			.memory_min = (uint64_t)l->gpu_memory_min,
+			.memory_max = (uint64_t)l->gpu_memory_max,
+			.mig = l->gpu_mig },
+		.pool = l->pool,
+		.requires = l->requires.items,
+		.requires_n = (uint32_t)l->requires.n,
+		.avoids = l->avoids.items,
+		.avoids_n = (uint32_t)l->avoids.n,
+		.runtimes_n = (uint8_t)l->runtimes.n,
+		.time_limit = l->time_limit,
+		.nodes = (uint32_t)l->nodes,
+		.sensitivity = (uint8_t)l->sensitivity,
+		.kept = kept };
+
+	if (l->kept != 0)
+		kept[s.kept_n++] = (uint32_t)l->kept - 1;
+	for (size_t i = 0; i < l->also_kept.n; i++)
+		kept[s.kept_n++] = (uint32_t)*list_at(&l->also_kept, int64_t, i);
+
+	for (size_t i = 0; i < l->runtimes.n; i++)
+		s.runtimes[i] = (uint8_t)*list_at(&l->runtimes, int64_t, i);
+	return s;
+}
+
+static int read_head(struct reader *r, const struct line_snapshot *l)
+{
+	r->head = *l;
+	r->file.at = l->at;
+	r->projects = arena_array_of(r->arena, struct place_project, (size_t)l->projects + 1);
+	r->workers = arena_array_of(r->arena, struct place_worker, (size_t)l->workers + 1);
+	r->steps = arena_array_of(r->arena, struct place_step, (size_t)l->steps + 1);
+	r->pools = arena_array_of(r->arena, struct place_pool, (size_t)l->pools + 1);
+	r->running = arena_array_of(r->arena, struct place_running, (size_t)l->running + 1);
+	r->file.placed = arena_array_of(r->arena, struct place_assignment, (size_t)l->placed + 1);
+	r->file.waiting = arena_array_of(r->arena, uint32_t, (size_t)l->waiting + 1);
+	return 0;
+}
+
+static int64_t most_of(const struct reader *r, enum line_kind kind)
+{
+	const int64_t most[LINE_KINDS] = { 1, r->head.projects, r->head.workers, r->head.steps,
+		r->head.running, r->head.placed, r->head.waiting, r->head.pools };
+
+	return most[kind];
+}
+
+static int in_range(int64_t at, int64_t n, const char *field, struct err *e)
+{
+	return at < n ? 0 : err_field(e, field, "there is no such line: %lld", (long long)at);
+}
+
+static int read_decision(struct reader *r, enum line_kind kind, const void *line, struct err *e)
+{
+	const struct line_placed *p = line;
+	const struct line_waiting *w = line;
+	int64_t step = kind == LINE_PLACED ? p->step : w->step;
+
+	if (in_range(step, r->head.steps, "/step", e) < 0 ||
+		(kind == LINE_PLACED && in_range(p->worker, r->head.workers, "/worker", e) < 0))
+		return -1;
+	if (kind == LINE_PLACED)
+		r->file.placed[r->file.placed_n++] = (struct place_assignment){ (uint32_t)p->step,
+			(uint32_t)p->worker, (uint32_t)p->rank, (int)p->runtime, texts_of(&p->gpus),
+			(uint32_t)p->gpus.n };
+	else
+		r->file.waiting[r->file.waiting_n++] = (uint32_t)w->step;
+	return 0;
+}
+
+static int take(struct reader *r, enum line_kind kind, const void *line, struct err *e)
+{
+	bool first = r->seen[LINE_SNAPSHOT] == 0;
+	size_t at = r->seen[kind]++;
+	const struct line_project *p = line;
+	const struct line_running *x = line;
+
+	if (first != (kind == LINE_SNAPSHOT))
+		return err_field(e, "/kind", "the first line, and no other, is the snapshot's");
+	if (kind != LINE_SNAPSHOT && (int64_t)at >= most_of(r, kind))
+		return err_field(e, "/kind", "there are more lines of this kind than were counted");
+	switch (kind) {
+	case LINE_SNAPSHOT: return read_head(r, line);
+	case LINE_PROJECT: r->projects[at] = read_project(p); return 0;
+	case LINE_WORKER: r->workers[at] = read_worker(r, line); return 0;
+	case LINE_STEP:
+		r->steps[at] = read_step(r, line);
+		return in_range(r->steps[at].project, r->head.projects, "/project", e);
+	case LINE_RUNNING:
+		r->running[at] = (struct place_running){ (uint32_t)x->worker, x->cpus,
+			(uint64_t)x->memory, texts_of(&x->gpus), (uint32_t)x->gpus.n, x->ends_by };
+		return in_range(x->worker, r->head.workers, "/worker", e);
+	case LINE_PLACED:
+	case LINE_WAITING: return read_decision(r, kind, line, e);
+	case LINE_POOL: r->pools[at] = read_pool(line); return 0;
+	case LINE_KINDS: break;
+	}
+	return 0;
+}
+
+static int read_line(struct reader *r, struct str text, struct err *e)
+{
+	union {
+		struct line_head head;
+		struct line_snapshot snapshot;
+		struct line_project project;
+		struct line_worker worker;
+		struct line_step step;
+		struct line_running running;
+		struct line_placed placed;
+		struct line_waiting waiting;
+		struct line_pool pool;
+	} line;
+
+	if (field_decode_loose(head_fields, text, r->arena, &line.head, e) < 0)
+		return -1;
+	enum line_kind kind = (enum line_kind)line.head.kind;
+	if (field_decode(line_tables[kind], text, r->arena, &line, e) < 0)
+		return -1;
+	return take(r, kind, &line, e);
+}
+
+int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, struct err *e)
+{
+	struct reader r = { .arena = a };
+	struct str line;
+	size_t number = 0;
+
+	while (str_next(&text, '\n', &line) && (line.n != 0 || text.n != 0)) {
+		number++;
+		if (arena_room(a) < 2 * line.n + SNAPSHOT_LINE_MAX)
+			return err_set(
+				e, ERR_TOO_LARGE, "line %zu: the snapshot is too large", number);
+		if (read_line(&r, line, e) < 0) {
+			struct err why = *e;
+			return err_set(e, why.code, "line %zu: %s%s%s", number, why.field,
+				why.field[0] != '\0' ? ": " : "", why.msg);
+		}
+	}
+	for (int kind = 0; kind < LINE_KINDS; kind++)
+		if ((int64_t)r.seen[kind] != most_of(&r, (enum line_kind)kind))
+			return err_set(e, ERR_INVALID, "the lines of kind %s are %zu, not %lld",
+				line_names[kind], r.seen[kind],
+				(long long)most_of(&r, (enum line_kind)kind));
+	r.file.snapshot = (struct place_snapshot){ .projects = r.projects,
+		.steps = r.steps,
+		.workers = r.workers,
+		.running = r.running,
+		.pools = r.pools,
+		.pools_n = (size_t)r.head.pools,
+		.projects_n = (size_t)r.head.projects,
+		.steps_n = (size_t)r.head.steps,
+		.workers_n = (size_t)r.head.workers,
+		.running_n = (size_t)r.head.running,
+		.now = r.head.at,
+		.runtimes = runtime_names };
+	*ret = r.file;
+	return 0;
+}
