@@ -155,6 +155,10 @@ const struct field step_fields[] = {
 	{ "checkpoint_attempt", FIELD_INT, R, AT(checkpoint_attempt),
 		.doc = "Number of the attempt that brought a checkpoint last; 0: none has" },
 	{ "checkpoint_at", FIELD_TIME, R | N, AT(checkpoint_at), .doc = "When that was" },
+	{ "image_ref", FIELD_STR, R | E, AT(image_ref),
+		.doc = "The image exactly: as the run's first attempt with it has resolved its "
+		       "name; "
+		       "REPOSITORY@sha256:…, or the id of one that no registry is known to have" },
 	{ 0 },
 };
 #undef THIS

@@ -144,6 +144,7 @@ struct step {
 	struct blocked blocked;
 	bool has_blocked;
 	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
+	struct str image_ref;
 };
 extern const struct field step_fields[];
 

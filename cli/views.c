@@ -81,8 +81,9 @@ VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COL
 	{ "ENDED", "/ended_at", T, DETAILS }, LENGTH, { "NEEDS", "/needs", NARROW },
 	{ "RUN", "/run_id", DETAILS }, { "COMMAND", "/spec/run", SHAPED(command) },
 	{ "OUTPUTS", "/outputs", SHAPED(outputs) }, { "ATTEMPT", "/attempt_id", DETAILS },
-	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "REASON", "/reason" },
-	{ "MESSAGE", "/message" }, { "WAITS FOR", "/blocked", COLUMN_BLOCKED });
+	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "IMAGE", "/image_ref" },
+	{ "REASON", "/reason" }, { "MESSAGE", "/message" },
+	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
 VIEW(quota, "/project", { "PROJECT", "/project" }, { "WEIGHT", "/weight", COLUMN_REAL },
 	{ "GPUS USED", "/gpus/used" }, { "GRANTED", "/gpus/nominal" }, { "BORROW", "/gpus/borrow" },
@@ -112,7 +113,8 @@ VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER",
 	{ "ERROR OUTPUT", "/evidence/stderr_bytes", COLUMN_SIZE },
 	{ "OUTPUT LOST", "/evidence/lost_bytes", COLUMN_SIZE },
 	{ "OUTPUT DROPPED", "/evidence/dropped_bytes", COLUMN_SIZE },
-	{ "IMAGE", "/evidence/image_id" }, { "RESUMED", "/evidence/resumed" },
+	{ "IMAGE", "/evidence/image_ref" }, { "IMAGE ID", "/evidence/image_id" },
+	{ "IMAGE IS", "/evidence/image_fault" }, { "RESUMED", "/evidence/resumed" },
 	{ "CHECKPOINT", "/evidence/checkpoint" },
 	{ "LOG ENDS WITH", "/evidence/log_tail", SHAPED(lines) });
 

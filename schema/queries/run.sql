@@ -128,6 +128,7 @@ SELECT id FROM gone;
 -- params: run_id text, after text, count bigint
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at,
+	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked,
 	lpad(s.position::text, 8, '0') AS page_key
 FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY s.position LIMIT $3;
@@ -136,6 +137,7 @@ FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY
 -- params: id text
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at,
+	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked
 FROM step s WHERE s.id = $1;
 

@@ -101,7 +101,12 @@ WITH r AS (
 	WHERE a.id = ANY ($3) AND a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
 		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
-	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord, r.evidence
+), resolved AS ( -- whoever is first says which image its name is, for the whole run
+	INSERT INTO run_image (run_id, image, ref, attempt_id)
+	SELECT DISTINCT ON (run_id, evidence ->> 'image') run_id, evidence ->> 'image', left(evidence ->> 'image_ref', 511), id
+	FROM changed WHERE evidence ? 'image_ref' AND evidence ? 'image' ORDER BY run_id, evidence ->> 'image', id
+	ON CONFLICT (run_id, image) DO NOTHING
 ), ends AS (
 	SELECT worker_id, count(*) FILTER (WHERE state = 'failed' AND reason = ANY ($14)) AS faults,
 		count(*) FILTER (WHERE state = 'succeeded') AS well
@@ -166,6 +171,7 @@ SELECT id, run_id FROM ended;
 SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.epoch,
 	r.repository, r.commit, a.cpus, a.memory, a.devices, s.tracking_run, r.experiment_id::text AS experiment_id, s.spec, a.runtime,
 	s.user_failures, s.checkpoint_attempt,
+	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = r.id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
 		FROM checkpoint_file f WHERE f.step_id = s.id), '[]') AS checkpoint,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'listing',

@@ -145,6 +145,38 @@ def test_assignment_has_all_that_the_step_says(admin, project, hand):
     hand.finish(a)
 
 
+def test_an_image_is_resolved_once_for_the_whole_run(server, admin, project):
+    hand = Hand(server, admin, f"w-{project}", pool=project, runtimes=["docker"])
+    image, ref = "example.org/x:1", "example.org/x@sha256:" + "a" * 64
+    keys = {"image": image, "runtimes": "[docker]"}
+    source = pipeline({"a": step(project, retries="{infra: 1, backoff: {first: 1s}}", **keys), "b": step(project, needs="[a]", **keys),
+                       "c": step(project, needs="[a]", image="example.org/y:1", runtimes="[docker]")})
+    run = submit(admin, project, source)
+    [a] = hand.take()
+    assert a["image"] == image and "image_ref" not in a and "image_ref" not in steps_of(admin, run)["a"]
+    hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z", runtime="docker",
+                evidence={"image": image, "image_id": "sha256:1", "image_ref": ref})
+    assert steps_of(admin, run)["a"]["image_ref"] == ref
+    # The next attempt gets it, and cannot move it any more.
+    hand.finish(a, "failed", reason="runtime_failed", evidence={"image": image, "image_ref": ref})
+    [again] = hand.take()
+    assert again["image_ref"] == ref
+    other = "example.org/x@sha256:" + "b" * 64
+    hand.finish(again, evidence={"image": image, "image_ref": other, "image_digest": "sha256:" + "b" * 64})
+    got = {x["step_name"]: x for x in hand.take(2)}
+    assert got["b"]["image_ref"] == ref and "image_ref" not in got["c"]
+    for x in got.values():
+        hand.finish(x)
+    ended(admin, run, "succeeded")
+    assert {n: s.get("image_ref") for n, s in steps_of(admin, run).items()} == {"a": ref, "b": ref, "c": None}
+    # Another run resolves it anew.
+    second = submit(admin, project, source)
+    [a] = hand.take()
+    assert "image_ref" not in a
+    admin.post(f"/api/v1/runs/{second['id']}/cancel", expect=200)
+    hand.finish(a, "cancelled", reason="cancelled")
+
+
 def test_words_that_no_worker_takes_are_refused_at_once(admin, project):
     bad = [("run", '["echo", "a\\x1b"]', {}), ("run", '["echo", "${inputs.w}"]', {"w": "\x1b[0m"}),
            ("run", '["echo", "${inputs.w}"]', {"w": "\x00"}), ("env", '["true"], env: {X: "${inputs.w}"}', {"w": "a\rb"}),

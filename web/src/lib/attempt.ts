@@ -7,7 +7,11 @@ import { bytes, duration } from './format';
 const SIGNALS: Record<number, string> = {
   1: 'SIGHUP', 2: 'SIGINT', 3: 'SIGQUIT', 4: 'SIGILL', 6: 'SIGABRT', 7: 'SIGBUS', 8: 'SIGFPE', 9: 'SIGKILL', 11: 'SIGSEGV', 13: 'SIGPIPE', 15: 'SIGTERM', 24: 'SIGXCPU',
 };
-const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image_id', 'resumed', 'checkpoint', 'log_tail', 'exit_code']);
+const IMAGE_FAULTS: Record<string, string> = {
+  not_found: 'is not in its registry', denied: 'is refused to this worker', unreachable: 'has a registry that does not answer', damaged: 'has other bytes than its digest says',
+  elsewhere: 'is known by its id alone, and not on this worker', no_space: 'does not fit on the disk', other: 'could not be pulled',
+};
+const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image', 'image_id', 'image_ref', 'image_digest', 'image_fault', 'resumed', 'checkpoint', 'log_tail', 'exit_code']);
 
 export interface AttemptEvidence {
   facts: { name: string; value: string }[];
@@ -33,7 +37,8 @@ export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reaso
     cpu > 0 && { name: 'Processor time', value: duration(cpu / 1000) },
     (e.stdout_bytes !== undefined || e.stderr_bytes !== undefined) && { name: 'Output', value: `${bytes(whole(e.stdout_bytes))}, errors ${bytes(whole(e.stderr_bytes))}` },
     missing > 0 && { name: 'Not in the log', value: bytes(missing) },
-    typeof e.image_id === 'string' && { name: 'Image', value: e.image_id },
+    typeof (e.image_ref ?? e.image_id) === 'string' && { name: 'Image', value: String(e.image_ref ?? e.image_id) },
+    typeof e.image_fault === 'string' && { name: 'The image', value: IMAGE_FAULTS[e.image_fault] ?? e.image_fault },
     typeof e.checkpoint === 'string' && { name: 'Its checkpoint', value: e.checkpoint },
     e.resumed === true && { name: 'Went on from', value: 'a checkpoint' },
   ].filter((f): f is { name: string; value: string } => !!f);
