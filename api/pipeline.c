@@ -11,6 +11,7 @@ const char *const sensitivity_names[] = { "public", "internal", "confidential", 
 	NULL };
 _Static_assert(sizeof sensitivity_names / sizeof *sensitivity_names == SENSITIVITY_COUNT + 1,
 	"sensitivities and names differ");
+const char *const log_action_names[] = { "label", "stop_retrying", "avoid_node", "notify", NULL };
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
 const char *const gate_test_names[] = { "paired_bootstrap", NULL };
 const char *const gate_metric_names[] = { "mae", "rmse", "accuracy", NULL };
@@ -165,10 +166,27 @@ static const struct field on_lost_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS log_policy
+const struct field log_policy_fields[] = {
+	{ "match", FIELD_STR, Q, AT(match), .min = 1, .max = 1000,
+		.doc = "Regular expression of RE2, looked for in every line" },
+	{ "action", FIELD_ENUM, 0, AT(action), .names = log_action_names, .fallback = "label",
+		.doc = "What follows: label: it is noted; stop_retrying: the command is not tried "
+		       "again; avoid_node: the next attempt goes to another worker; notify: an "
+		       "event step.log_matched at once. Each is noted" },
+	{ "label", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(label),
+		.doc = "Name of what was found, for people" },
+	{ 0 },
+};
+#undef THIS
 #define THIS log_spec
 static const struct field log_spec_fields[] = {
 	{ "max", FIELD_SIZE, 0, AT(max), .min = 1 << 16, .fallback = "1GiB",
 		.doc = "Bytes of log that are kept" },
+	{ "policies", FIELD_LIST, FIELD_OMIT_EMPTY, AT(policies), ITEMS(log_policy),
+		.max = LOG_POLICIES_MAX, .doc = "What follows from lines of the log" },
+	{ "defaults", FIELD_BOOL, 0, AT(defaults), .fallback = "true",
+		.doc = "Whether Tidemill's own policies apply as well" },
 	{ 0 },
 };
 #undef THIS
@@ -210,7 +228,7 @@ const struct field step_spec_fields[] = {
 	{ "outputs", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(outputs), ITEMS(output_spec),
 		.max = 64, .doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
 	{ "logs", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(logs), .sub = log_spec_fields,
-		.doc = "Limits of the log" },
+		.doc = "Limits of the log, and what follows from its lines" },
 	{ 0 },
 };
 #undef THIS

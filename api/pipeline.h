@@ -122,8 +122,22 @@ struct on_lost {
 	struct field_span lost_after, self_stop_after;
 };
 
+enum log_action { LOG_LABEL, LOG_STOP_RETRYING, LOG_AVOID_NODE, LOG_NOTIFY, LOG_ACTION_COUNT };
+extern const char *const log_action_names[];
+
+enum { LOG_POLICIES_MAX = 32 };
+/* What follows from a line of the log that the pattern matches. */
+struct log_policy {
+	struct str match; /* RE2 */
+	int action; /* enum log_action */
+	struct str label; /* for people; "" when there is none */
+};
+extern const struct field log_policy_fields[];
+
 struct log_spec {
 	int64_t max; /* bytes */
+	struct list policies; /* struct log_policy */
+	bool defaults; /* Tidemill's own policies apply as well */
 };
 
 struct step_spec {

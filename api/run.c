@@ -189,6 +189,8 @@ const struct field attempt_fields[] = {
 	{ "log_lines", FIELD_INT, R, AT(log_lines), .doc = "Lines that are stored" },
 	{ "log_complete", FIELD_BOOL, R, AT(log_complete),
 		.doc = "Length and digest were agreed with the worker" },
+	{ "log_matches", FIELD_RAW, R, AT(log_matches),
+		.doc = "Log policies that lines of its log matched: how many, and the first" },
 	{ 0 },
 };
 #undef THIS

@@ -54,6 +54,8 @@ extern const char *const attempt_state_names[];
 	X(NOT_STARTED, "not_started", USER, "The command could not be started")                    \
 	X(OUTPUT_MISSING, "output_missing", USER, "A declared output was not written")             \
 	X(OUTPUT_INVALID, "output_invalid", USER, "An output cannot be used as it is")             \
+	X(CUDA_OOM, "cuda_oom", USER,                                                              \
+		"The command ended because a GPU had not enough memory for it")                    \
 	X(TIMEOUT, "timeout", USER, "The time limit passed")                                       \
 	X(QUEUE_TIMEOUT, "queue_timeout", USER, "No worker took the step in time")                 \
 	X(BAD_ASSIGNMENT, "bad_assignment", INFRA, "The step could not be given to a worker")      \
@@ -161,6 +163,7 @@ struct attempt {
 	int64_t created_at, started_at, ended_at;
 	int64_t log_bytes, log_lines;
 	bool log_complete;
+	struct str log_matches; /* JSON list of struct log_match */
 };
 extern const struct field attempt_fields[];
 

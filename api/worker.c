@@ -198,6 +198,8 @@ const struct field assignment_fields[] = {
 	{ "self_stop_after", FIELD_INT, E, AT(self_stop_after),
 		.doc = "Microseconds without a renewal after which the command ends itself" },
 	{ "log_max", FIELD_INT, E, AT(log_max), .doc = "Bytes of log" },
+	{ "log_policies", FIELD_LIST, E, AT(log_policies), ITEMS(log_policy),
+		.max = ASSIGNED_POLICIES_MAX, .doc = "What is looked for in the log" },
 	{ "token", FIELD_STR, E, AT(token), .max = 128, .doc = "The job's token" },
 	{ "tracking_run", FIELD_STR, E, AT(tracking_run), .max = 64, .doc = "MLFLOW_RUN_ID" },
 	{ "experiment_id", FIELD_STR, E, AT(experiment_id), .max = 32,
@@ -270,6 +272,29 @@ const struct field outputs_put_fields[] = {
 	{ EPOCH },
 	{ "outputs", FIELD_LIST, Q, AT(outputs), ITEMS(output_files), .max = 64,
 		.doc = "All outputs of the attempt" },
+	{ 0 },
+};
+#undef THIS
+#define THIS log_match
+const struct field log_match_fields[] = {
+	{ "policy", FIELD_INT, Q, AT(policy), .min = 0, .max = ASSIGNED_POLICIES_MAX - 1,
+		.doc = "Position among the assignment's policies" },
+	{ "match", FIELD_STR, Q, AT(match), .min = 1, .max = 1000, .doc = "Its pattern" },
+	{ "action", FIELD_ENUM, Q, AT(action), .names = log_action_names, .doc = "Its action" },
+	{ "label", FIELD_STR, FIELD_NAME | E, AT(label), .doc = "Its label" },
+	{ "count", FIELD_INT, Q, AT(count), .min = 1, .max = INT64_MAX, .doc = "Lines that match" },
+	{ "line", FIELD_INT, Q, AT(line), .min = 1, .max = INT64_MAX,
+		.doc = "Number of the first one" },
+	{ "time", FIELD_TIME, Q, AT(time), .doc = "When it was written" },
+	{ "text", FIELD_STR, 0, AT(text), .max = LOG_MATCH_TEXT, .doc = "What it says" },
+	{ 0 },
+};
+#undef THIS
+#define THIS log_matches
+const struct field log_matches_fields[] = {
+	{ "epoch", FIELD_INT, Q, AT(epoch), .min = 1, .max = INT64_MAX, .doc = "Of the attempt" },
+	{ "matches", FIELD_LIST, Q, AT(matches), ITEMS(log_match), .max = ASSIGNED_POLICIES_MAX,
+		.doc = "Policies that lines have matched so far" },
 	{ 0 },
 };
 #undef THIS

@@ -8,11 +8,13 @@
 #define API_WORKER_H
 #include "api/dataset.h"
 #include "api/page.h"
+#include "api/pipeline.h"
 #include "lib/base/err.h"
 #include "lib/json/field.h"
 
 struct arena;
 
+enum { ASSIGNED_POLICIES_MAX = 64, LOG_MATCH_TEXT = 300 };
 enum { CHECKPOINTS_MAX = 1024 }; /* steps of which one worker keeps some */
 
 enum worker_state { WORKER_ACTIVE, WORKER_DRAINING, WORKER_DISABLED, WORKER_STATE_COUNT };
@@ -122,6 +124,7 @@ struct assignment {
 	int64_t time_limit, start_timeout; /* microseconds; 0: none */
 	int64_t self_stop_after; /* microseconds; 0: keep running while cut off */
 	int64_t log_max;
+	struct list log_policies; /* struct log_policy, of the step and of Tidemill itself */
 	struct str token; /* the job's, for MLFLOW_TRACKING_TOKEN and TIDEMILL_TOKEN_FILE */
 	struct str tracking_run, experiment_id;
 };
@@ -162,6 +165,23 @@ struct log_final {
 	struct str digest; /* sha256 of the whole spool */
 };
 extern const struct field log_final_fields[];
+/* The policies that lines of the log have matched so far, those with matches only. Sent whenever
+ * there is a new one, and at the end of the log with the final counts. */
+struct log_match {
+	int64_t policy; /* position in the assignment's */
+	struct str match;
+	int action; /* enum log_action */
+	struct str label;
+	int64_t count; /* of lines */
+	int64_t line, time; /* the first one */
+	struct str text; /* of that, about where it matches */
+};
+struct log_matches {
+	int64_t epoch;
+	struct list matches; /* struct log_match */
+};
+extern const struct field log_match_fields[];
+extern const struct field log_matches_fields[];
 /* Files by their path below $TIDEMILL_OUTPUT: the output's declared path, or something below it. */
 struct output_files {
 	struct str name;

@@ -264,6 +264,19 @@ void shape_usage(const struct jsn *v, struct buf *out)
 			(double)system / 1e6);
 }
 
+void shape_matches(const struct jsn *v, struct buf *out)
+{
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		const struct jsn *m = jsn_at(v, i);
+		int64_t count = jsn_get_int(jsn_get(m, "count"), 0);
+		cell_add_text(text_of(m, text_of(m, "label").n != 0 ? "label" : "match"), out);
+		buf_addf(out, "\t%lld line%s, first line %lld: ", (long long)count,
+			num_plural((uint64_t)count), (long long)jsn_get_int(jsn_get(m, "line"), 0));
+		cell_add_text(text_of(m, "text"), out);
+		buf_addc(out, '\n');
+	}
+}
+
 void shape_lines(const struct jsn *v, struct buf *out)
 {
 	for (size_t i = 0; i < jsn_count(v); i++) {

@@ -20,6 +20,7 @@ shape_fn shape_datasets; /* of a run or model version: [{name, dataset, number}]
 shape_fn shape_training_data;
 shape_fn shape_checks; /* of a gate: verdict and sentence of each */
 shape_fn shape_usage; /* of an attempt's evidence */
+shape_fn shape_matches; /* of an attempt: log policies that lines matched */
 shape_fn shape_lines; /* a list of texts, one a line */
 shape_fn shape_devices; /* of a worker */
 shape_fn shape_command; /* the words of a step */

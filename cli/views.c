@@ -116,6 +116,7 @@ VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER",
 	{ "IMAGE", "/evidence/image_ref" }, { "IMAGE ID", "/evidence/image_id" },
 	{ "IMAGE IS", "/evidence/image_fault" }, { "RESUMED", "/evidence/resumed" },
 	{ "CHECKPOINT", "/evidence/checkpoint" },
+	{ "LOG MATCHES", "/log_matches", SHAPED(matches) },
 	{ "LOG ENDS WITH", "/evidence/log_tail", SHAPED(lines) });
 
 VIEW(artifact, "/path", { "PATH", "/path" }, { "FOLDER", "/is_dir" },

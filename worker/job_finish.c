@@ -122,6 +122,7 @@ void job_log_open(struct job *j)
 		.spool = spool,
 		.prologue = prologue,
 		.secret = j->task.token,
+		.policies = &j->task.log_policies,
 		.fresh = j->fresh,
 		.done = finish_on_log,
 		.arg = j,
@@ -242,11 +243,38 @@ static void add_program(struct job *j, struct str tail)
 	set_message(j, REASON_EXIT_CODE, text);
 }
 
+/* The command failed by itself: what its log says of that. */
+static void add_match(struct job *j)
+{
+	struct list all = ship_log_matches(j->log, j->a);
+	int oom = ship_log_near(j->log, "cuda-oom");
+	const struct log_match *m = NULL;
+	char text[sizeof j->message];
+
+	if (j->rec.reason != REASON_EXIT_CODE && j->rec.reason != REASON_SIGNAL)
+		return;
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_match *k = list_at(&all, struct log_match, i);
+		if (m == NULL || k->policy == oom)
+			m = k;
+	}
+	if (m == NULL)
+		return;
+	(void)str_print(text, sizeof text, "%.*s; %.*s in line %lld of its log: %.*s",
+		STR_ARG(j->rec.message), STR_ARG(m->label.n != 0 ? m->label : m->match),
+		(long long)m->line, STR_ARG(m->text));
+	if (oom >= 0)
+		j->rec.reason = REASON_CUDA_OOM;
+	set_message(j, (enum reason)j->rec.reason, text);
+}
+
 static void finish_last(struct job *j)
 {
 	struct str tail = j->log != NULL ? ship_log_tail(j->log) : STR_NONE;
 
 	add_program(j, tail);
+	if (j->log != NULL)
+		add_match(j);
 	const struct evidence v = { .status = &j->status,
 		.image = j->task.image,
 		.image_id = j->rec.image_id,

@@ -18,7 +18,9 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 	r.finishing_work,
 	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
-	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, q.deadline, q.blocked ->> 'message' AS waits_for
+	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
+	CASE WHEN a.state IN ('failed', 'lost') THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
+		WHERE o.step_id = s.id AND o.log_matches @> '[{"action": "avoid_node"}]') ELSE '{}' END AS avoid_workers, q.deadline, q.blocked ->> 'message' AS waits_for
 FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN LATERAL (SELECT * FROM queue q WHERE q.step_id = s.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true

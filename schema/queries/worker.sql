@@ -196,6 +196,29 @@ WHERE a.id = $1;
 SELECT a.id, a.step_id, a.run_id, a.project_id, s.spec FROM attempt a JOIN step s ON s.id = a.step_id
 WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
+-- What lines of the log have matched so far; a worker that reads the log again begins to count anew. The event of a policy that
+-- wants one comes with its first match.
+-- name: log_matches_put :one
+-- params: attempt_id text, worker_id text, epoch bigint, matches jsonb
+WITH held AS (
+	SELECT a.id, a.step_id, a.run_id, a.project_id, coalesce(a.log_matches, '[]') AS old FROM attempt a
+	WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing') FOR UPDATE
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT h.project_id, 'step.log_matched', h.step_id, h.run_id, jsonb_build_object('name', s.name, 'attempt_id', h.id,
+		'worker_id', $2, 'label', coalesce(m ->> 'label', ''), 'match', m ->> 'match', 'line', m -> 'line', 'text', m ->> 'text')
+	FROM held h JOIN step s ON s.id = h.step_id, jsonb_array_elements($4) AS m
+	WHERE m ->> 'action' = 'notify' AND NOT EXISTS (SELECT FROM jsonb_array_elements(h.old) o WHERE o -> 'policy' = m -> 'policy')
+)
+UPDATE attempt a SET log_matches = (
+	SELECT jsonb_agg(x.m ORDER BY x.m -> 'policy') FROM (
+		SELECT m FROM jsonb_array_elements($4) AS m
+		UNION ALL
+		SELECT o FROM jsonb_array_elements(h.old) AS o
+		WHERE NOT EXISTS (SELECT FROM jsonb_array_elements($4) m WHERE m -> 'policy' = o -> 'policy')) x)
+FROM held h WHERE a.id = h.id
+RETURNING a.id;
+
 -- The blob, when it is among what the attempt reads.
 -- name: attempt_reads_blob :one
 -- params: attempt_id text, digest bytea

@@ -81,6 +81,8 @@ extern const struct place_pool place_pool_default;
 struct place_label {
 	struct str key, value;
 };
+/* With its name behind it, and no value: the label that stands for one worker alone. */
+#define PLACE_SELF "worker:"
 
 /* What a project may hold at once. */
 struct place_quota {

@@ -137,12 +137,28 @@ static void explain_amount(
 		explain_busy(out, b, kind, numbers);
 }
 
+/* The label that stands for a worker. */
+static bool is_self(struct str key, struct str value)
+{
+	return value.n == 0 && str_starts(key, STR(PLACE_SELF));
+}
+
+static struct str self_name(struct str key)
+{
+	return str_slice(key, sizeof PLACE_SELF - 1, key.n);
+}
+
 static void explain_label(char out[PLACE_TEXT_MAX], const struct place_blocker *b, const char *who)
 {
 	struct str what = names_shown(b->what), value = names_shown(b->value);
 	bool all = b->most_all == b->workers;
 
-	if (b->kind == PLACE_REQUIRES)
+	if (b->kind == PLACE_AVOIDS && is_self(b->what, b->value))
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"%s is free of what the step avoids; %.*s is avoided by the log of an "
+			"earlier attempt",
+			who, STR_ARG(self_name(what)));
+	else if (b->kind == PLACE_REQUIRES)
 		(void)str_print(out, PLACE_TEXT_MAX,
 			all ? "%s has the label %.*s=%.*s"
 			    : "%s has all labels that it requires; most often %.*s=%.*s is missing",
@@ -306,9 +322,13 @@ static void edit_text(char out[PLACE_TEXT_MAX], const struct place_edit *e)
 		break;
 	case PLACE_EDIT_REQUIRES:
 	case PLACE_EDIT_AVOIDS:
-		(void)str_print(out, PLACE_TEXT_MAX, "it did not %s the label %.*s=%.*s",
-			e->kind == PLACE_EDIT_REQUIRES ? "require" : "avoid", STR_ARG(what),
-			STR_ARG(value));
+		if (is_self(e->what, e->value))
+			(void)str_print(out, PLACE_TEXT_MAX, "it did not avoid the worker %.*s",
+				STR_ARG(self_name(what)));
+		else
+			(void)str_print(out, PLACE_TEXT_MAX, "it did not %s the label %.*s=%.*s",
+				e->kind == PLACE_EDIT_REQUIRES ? "require" : "avoid", STR_ARG(what),
+				STR_ARG(value));
 		break;
 	case PLACE_EDIT_RUNTIME:
 		(void)str_print(out, PLACE_TEXT_MAX, "it accepted the runtime %.*s", STR_ARG(what));

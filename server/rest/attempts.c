@@ -384,11 +384,32 @@ static void attempt_checkpoint(struct call *c)
 	call_send(c, u, DB_READ, checkpoint_on_held);
 }
 
+/* ---- what lines of the log have matched ---- */
+
+static void attempt_log_matches(struct call *c)
+{
+	const struct log_matches *in = c->in;
+	struct buf b;
+
+	buf_init(&b, SUMMARY_MAX);
+	buf_addc(&b, '[');
+	for (size_t i = 0; i < in->matches.n; i++) {
+		buf_adds(&b, i > 0 ? "," : "");
+		field_encode(log_match_fields, list_at(&in->matches, struct log_match, i), &b);
+	}
+	buf_addc(&b, ']');
+	struct str matches = buf_keep(&b, c->arena);
+	struct db_unit *u = call_unit(c);
+	attempt_store_matches(u, call_param(c, "attempt"), c->who.worker_id, in->epoch, matches);
+	call_send(c, u, DB_WRITE, outputs_on_done);
+}
+
 const struct binding attempt_bindings[] = {
 	{ "attempts.blob", attempt_blob },
 	{ "attempts.upload", attempt_upload },
 	{ "attempts.outputs", attempt_outputs },
 	{ "attempts.checkpoint", attempt_checkpoint },
+	{ "attempts.log_matches", attempt_log_matches },
 	{ "steps.outputs", step_output },
 	{ 0 },
 };

@@ -5,10 +5,18 @@
 #include "lib/base/buf.h"
 #include "lib/crypto/hash.h"
 #include "server/app.h"
+#include "server/sched/log_policy.h"
 #include "server/sched/spec.h"
 #include "server/store/credential.h"
 
-enum { OWN_VALUES = 64, FILE_VALUES = 4, STAGED_VALUES = 5, OUTPUT_VALUES = 4, REST_VALUES = 4000 };
+enum {
+	OWN_VALUES = 64,
+	FILE_VALUES = 4,
+	STAGED_VALUES = 5,
+	OUTPUT_VALUES = 4,
+	POLICY_VALUES = 4,
+	REST_VALUES = 4000
+};
 /* A spec that is no longer, without files beside it, is not worth counting bytes for: \u0000 is the
  * longest that JSON makes of one. */
 enum { SMALL_SPEC = 65536, OWN_BYTES = 65536, ESCAPED = 6 };
@@ -111,6 +119,7 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;
+	out->log_policies = log_policy_all(&spec.logs, a);
 	out->checkpoint_max = app->conf.checkpoint_max;
 	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
 	fill_runtimes(&spec, db_str(r, row, db_col(r, "runtime")), a, out);
@@ -130,9 +139,9 @@ static size_t staged_values(const struct list *all)
 static size_t values_of(const struct assignment *a)
 {
 	return OWN_VALUES + a->runtimes.n + a->argv.n + a->env.n + a->devices.n +
-	       OUTPUT_VALUES * a->outputs.n + staged_values(&a->datasets) +
-	       FILE_VALUES * a->checkpoint.n + staged_values(&a->models) +
-	       staged_values(&a->inputs);
+	       OUTPUT_VALUES * a->outputs.n + POLICY_VALUES * a->log_policies.n +
+	       staged_values(&a->datasets) + FILE_VALUES * a->checkpoint.n +
+	       staged_values(&a->models) + staged_values(&a->inputs);
 }
 
 static size_t bytes_of(const struct assignment *a, struct str spec)

@@ -6,6 +6,7 @@
 #include "server/core/fsm.h"
 #include "server/core/retry.h"
 #include "server/sched/gpu_spec.h"
+#include "server/sched/log_policy.h"
 #include "server/store/engine_store.h"
 
 enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
@@ -114,7 +115,19 @@ static int64_t lost_after(const struct step_spec *s)
 	return clock_add(0, s->on_lost.lost_after.span, 1);
 }
 
-static struct str request_json(struct plan *p, const struct step_spec *s)
+static void put_avoided(struct jsn_out *w, const struct list *names)
+{
+	if (names->n == 0)
+		return;
+	jsn_key(w, "avoid_workers");
+	jsn_list_begin(w);
+	for (size_t i = 0; i < names->n; i++)
+		jsn_str(w, *list_at(names, struct str, i));
+	jsn_list_end(w);
+}
+
+/* avoid: names of workers. */
+static struct str request_json(struct plan *p, const struct step_spec *s, const struct list *avoid)
 {
 	struct buf b;
 
@@ -139,6 +152,7 @@ static struct str request_json(struct plan *p, const struct step_spec *s)
 		}
 		jsn_obj_end(&w);
 	}
+	put_avoided(&w, avoid);
 	jsn_key(&w, "time_limit");
 	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
 	jsn_key(&w, "sensitivity");
@@ -183,7 +197,7 @@ static int queue_step(struct plan *p, size_t i, int64_t not_before, struct err *
 	p->queue.disk[k] = spec.resources.disk;
 	p->queue.gpus[k] = gpu_count(p, spec.resources.gpus);
 	p->queue.pools[k] = spec.placement.pool.n != 0 ? spec.placement.pool : STR("default");
-	p->queue.requests[k] = request_json(p, &spec);
+	p->queue.requests[k] = request_json(p, &spec, &s->avoid_workers);
 	p->queue.not_before[k] = not_before != 0 ? not_before : INT64_MIN;
 	p->queue.deadlines[k] = spec.timeouts.queue.text.n != 0
 					? clock_add(p->now, spec.timeouts.queue.span, 1)
@@ -207,7 +221,9 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 	const struct plan_step *s = &p->run->steps[i];
 	struct step_spec spec;
 	enum reason reason = reason_of(s->attempt_reason);
+	enum retry_blame blame = (enum retry_blame)reason_blame(reason);
 	struct retry_policy policy = retry_default;
+	struct log_verdict said;
 
 	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
 		return -1;
@@ -216,17 +232,24 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 	policy.first = clock_add(0, spec.retries.backoff.first.span, 1);
 	policy.max = clock_add(0, spec.retries.backoff.max.span, 1);
 	policy.factor = spec.retries.backoff.factor;
+	log_policy_judge(s->log_matches, p->arena, &said);
+	blame = said.avoid && blame == RETRY_BLAME_USER ? RETRY_BLAME_INFRA : blame;
 	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->attempts };
 	/* Only an attempt that its worker never spoke of costs nothing. */
 	bool begun = reason != REASON_WORKER_LOST || s->attempt_started_at != 0;
-	struct retry_verdict v = retry_decide(&policy, &counts,
-		(enum retry_blame)reason_blame(reason), begun, p->random + i * 0x9e3779b97f4a7c15u);
+	struct retry_verdict v =
+		retry_decide(&policy, &counts, blame, begun, p->random + i * 0x9e3779b97f4a7c15u);
 	struct change c = { .reason = s->attempt_reason,
 		.message = s->attempt_message,
 		.user_failures = v.user,
 		.infra_failures = v.infra,
 		.started_at = s->attempt_started_at,
 		.state = STEP_FAILED };
+	if (v.again && blame == RETRY_BLAME_USER && said.stop.n != 0) {
+		v.again = false;
+		c.message = arena_printf(p->arena, "%.*s; not tried again: %.*s",
+			STR_ARG(s->attempt_message), STR_ARG(said.stop));
+	}
 	if (v.again)
 		c.state = p->run->cancelling ? STEP_CANCELLED : STEP_QUEUED;
 	set_step(p, i, &c);

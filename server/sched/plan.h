@@ -30,6 +30,8 @@ struct plan_step {
 	int attempt_state; /* enum attempt_state */
 	int64_t attempt_started_at;
 	bool attempt_cancelling; /* it has been asked to stop */
+	struct str log_matches; /* of the attempt: JSON */
+	struct list avoid_workers; /* struct str, names: their logs said that they are at fault */
 };
 
 struct plan_run {

@@ -63,6 +63,25 @@ static struct str text(struct arena *a, const struct db_rows *r, size_t i, const
 	return arena_str(a, db_str(r, i, db_col(r, column)));
 }
 
+/* A label that each worker has beside its own, so that a step can avoid it. */
+static struct place_label self_label(struct str worker_name, struct arena *a)
+{
+	return (struct place_label){ arena_printf(a, PLACE_SELF "%.*s", STR_ARG(worker_name)),
+		STR("") };
+}
+
+static const struct place_label *add_labels(const struct place_label *labels, uint32_t *n,
+	const struct str *names, size_t names_n, struct arena *a)
+{
+	struct place_label *all = arena_array_of(a, struct place_label, *n + names_n + 1);
+
+	if (*n != 0)
+		memcpy(all, labels, *n * sizeof *all);
+	for (size_t i = 0; i < names_n && *n < PLACE_LABELS_MAX; i++)
+		all[(*n)++] = self_label(names[i], a);
+	return all;
+}
+
 /* ---- steps ---- */
 
 static struct place_label *labels_of(const struct jsn *object, struct arena *a, uint32_t *ret_n)
@@ -93,6 +112,11 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 		s->runtimes[s->runtimes_n++] = (uint8_t)jsn_get_int(jsn_at(runtimes, i), 0);
 	s->requires = labels_of(jsn_get(root, "requires"), w->arena, &s->requires_n);
 	s->avoids = labels_of(jsn_get(root, "avoids"), w->arena, &s->avoids_n);
+	const struct jsn *workers = jsn_get(root, "avoid_workers");
+	for (size_t i = 0; i < jsn_count(workers); i++) {
+		struct str name = jsn_get_str(jsn_at(workers, i));
+		s->avoids = add_labels(s->avoids, &s->avoids_n, &name, 1, w->arena);
+	}
 	s->time_limit = jsn_get_int(jsn_get(root, "time_limit"), 0);
 	/* Who was queued by an older server could not say it. */
 	s->sensitivity = (uint8_t)jsn_get_int(jsn_get(root, "sensitivity"), SENSITIVITY_INTERNAL);
@@ -439,6 +463,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 		h->worker.labels = labels_of(jsn_root(doc), a, &h->worker.labels_n);
 		jsn_doc_free(doc);
 	}
+	h->worker.labels = add_labels(h->worker.labels, &h->worker.labels_n, &h->worker.name, 1, a);
 	hold_again(p, h);
 	object_free(map_put(p->hosts, h->worker.id, h));
 	p->ordered = false;

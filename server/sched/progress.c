@@ -183,6 +183,8 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 			state_of(db_str(r, i, db_col(r, "attempt_state")), attempt_state_names),
 		.attempt_started_at = db_time(r, i, db_col(r, "attempt_started_at")),
 		.attempt_cancelling = db_bool(r, i, db_col(r, "attempt_cancelling")),
+		.log_matches = text_of(l, r, i, "log_matches"),
+		.avoid_workers = db_list(r, i, db_col(r, "avoid_workers"), l->arena),
 	};
 }
 

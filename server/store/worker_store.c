@@ -191,6 +191,13 @@ void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str 
 		DB_BLOBS(r->digests, r->n), DB_JSON(summary));
 }
 
+void attempt_store_matches(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	int64_t epoch, struct str matches)
+{
+	db_stmt(u, SQL_LOG_MATCHES_PUT, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch),
+		DB_JSON(matches));
+}
+
 void attempt_store_checkpoint(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, const struct output_rows *r)
 {

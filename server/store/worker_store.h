@@ -44,6 +44,9 @@ struct output_rows {
 	int64_t *sizes;
 	size_t n;
 };
+/* matches: a JSON list; one row when the epoch was current. */
+void attempt_store_matches(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	int64_t epoch, struct str matches);
 /* Replaces the step's checkpoint; one row when the epoch was current. rows->names is not used. */
 void attempt_store_checkpoint(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, const struct output_rows *rows);

@@ -10,6 +10,7 @@
 #include "lib/loop/timer.h"
 #include "lib/loop/work.h"
 #include "worker/ship/mask.h"
+#include "worker/ship/match.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@
 enum {
 	EVERY_MS = 50,
 	LOOK_MS = 1000,
+	BODY_MAX = 256 << 10,
 	REFUSALS_MAX = 8,
 	READ_FIRST = FRAME_HEADER + FRAME_PAYLOAD_MAX
 };
@@ -56,6 +58,8 @@ struct ship_log {
 	struct err read_err;
 	char tail[2 * SHIP_TAIL_MAX];
 	size_t tail_n;
+	struct match *match;
+	bool match_refused; /* the server will not hear of matches */
 
 	bool reading;
 	struct fetch *request;
@@ -73,6 +77,8 @@ static void log_read(struct ship_log *l);
 static void log_on_read(void *arg);
 static void log_send(struct ship_log *l);
 static void log_on_sent(void *arg, const struct fetch_reply *reply, const struct err *e);
+static void log_tell(struct ship_log *l); /* what lines have matched */
+static void log_on_told(void *arg, const struct fetch_reply *reply, const struct err *e);
 static void log_final(struct ship_log *l);
 static void log_on_final(void *arg, const struct fetch_reply *reply, const struct err *e);
 
@@ -96,6 +102,7 @@ static void log_reset(struct ship_log *l)
 	l->piece_n = 0;
 	l->tail_n = 0;
 	l->broken = false;
+	match_reset(l->match);
 }
 
 struct ship_log *ship_log_new(const struct ship_log_args *a)
@@ -112,7 +119,8 @@ struct ship_log *ship_log_new(const struct ship_log_args *a)
 	l->known = a->fresh;
 	l->fd = -1;
 	l->hash = hash_new();
-	buf_init(&l->body, 1024);
+	l->match = match_new(a->policies);
+	buf_init(&l->body, BODY_MAX);
 	loop_timer_init(&l->again, l->to.loop, on_timer, l);
 	loop_timer_init(&l->look, l->to.loop, on_look, l);
 	log_reset(l);
@@ -129,6 +137,7 @@ static void log_destroy(void *arg)
 		(void)close(l->fd);
 	hash_free(l->hash);
 	buf_done(&l->body);
+	match_free(l->match);
 	mem_wipe(l->secret, l->secret_n);
 	mem_wipe(&l->mask, sizeof l->mask);
 	mem_free(l->secret);
@@ -271,12 +280,20 @@ static void log_turn(struct ship_log *l)
 		log_send(l);
 		return;
 	}
+	if (!l->match_refused && match_news(l->match, false)) {
+		log_tell(l);
+		return;
+	}
 	uint64_t size = spool_size(l);
 	if (size > l->pos && !l->broken &&
 		!(l->ended && l->left != 0 && size == l->pos + l->left)) {
 		log_read(l);
 	} else if (l->ended) {
-		log_final(l);
+		match_end(l->match);
+		if (!l->match_refused && match_news(l->match, true))
+			log_tell(l);
+		else
+			log_final(l);
 	} else {
 		mem_free(l->piece);
 		l->piece = NULL;
@@ -339,6 +356,7 @@ static void run_read(void *arg)
 		l->left = 0;
 	hash_add(l->hash, (struct str){ (const char *)l->piece, l->piece_n });
 	tail_frames(l, l->piece_n);
+	match_frames(l->match, l->piece, l->piece_n);
 }
 
 static void log_read(struct ship_log *l)
@@ -449,6 +467,59 @@ static void log_on_sent(void *arg, const struct fetch_reply *reply, const struct
 	} else {
 		loop_timer_set(&l->again, ship_wait(&l->wait, reply));
 	}
+}
+
+/* ---- what lines have matched ------------------------------------------------------------------
+ */
+
+struct list ship_log_matches(const struct ship_log *l, struct arena *a)
+{
+	return match_list(l->match, a);
+}
+
+int ship_log_near(const struct ship_log *l, const char *label)
+{
+	return match_near(l->match, label);
+}
+
+static void log_tell(struct ship_log *l)
+{
+	struct arena *a = arena_new(BODY_MAX);
+	const struct log_matches matches = { l->to.epoch, match_list(l->match, a) };
+	char path[SHIP_PATH_MAX];
+
+	buf_clear(&l->body);
+	field_encode(log_matches_fields, &matches, &l->body);
+	arena_drop(a);
+	(void)str_print(
+		path, sizeof path, "/api/v1/workers/self/attempts/%s/log/matches", l->to.attempt);
+	const struct fetch_request q = { .method = "PUT",
+		.path = path,
+		.headers = { "Content-Type: application/json" },
+		.body = buf_str(&l->body),
+		.timeout = LOG_TIMEOUT };
+	l->request = fetch_start(l->to.http, &q, log_on_told, l);
+}
+
+static void log_on_told(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct ship_log *l = arg;
+	struct err e = { .code = ERR_OK };
+
+	l->request = NULL;
+	if (is_dead(l))
+		return;
+	enum ship_outcome o = ship_outcome(reply, failed, &e);
+	if (o == SHIP_AGAIN || o == SHIP_SUPERSEDED) {
+		log_failed(l, o, reply, &e);
+		return;
+	}
+	if (o == SHIP_REFUSED) /* the log itself goes on */
+		log_warn("matches of log policies refused", LOG_S("attempt", l->to.attempt),
+			LOG_E(&e));
+	l->match_refused = o == SHIP_REFUSED;
+	match_told(l->match);
+	log_turn(l);
 }
 
 /* ---- agreeing ------------------------------------------------------------------------------- */

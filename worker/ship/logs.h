@@ -2,7 +2,8 @@
  * Ships the log of one attempt: follows the spool, sends whole frames by offset, and agrees with
  * the server on the whole at the end. The server's length is the truth: what it has already is not
  * sent again, what it has lost is. Trouble with the server costs the command nothing: the spool
- * waits, for hours. The job's token is masked before anything leaves (mask.h).
+ * waits, for hours. The job's token is masked before anything leaves (mask.h), and what log
+ * policies find in the lines (match.h) is told as soon as the server has them.
  *
  * A shipper that is made again (after a restart of the worker) reads the spool from its start, for
  * digest and mask, and sends from where the server is.
@@ -25,6 +26,7 @@ struct ship_log_args {
 	const char *spool; /* path; the file may not be there yet, or never */
 	const char *prologue; /* what the spool will begin with; likewise; NULL: nothing */
 	struct str secret; /* copied */
+	const struct list *policies; /* struct log_policy, borrowed: what is looked for in it */
 	bool fresh; /* nothing of it was sent before */
 	ship_log_cb *done;
 	void *arg;
@@ -37,6 +39,10 @@ void ship_log_wake(struct ship_log *l);
 void ship_log_end(struct ship_log *l, int64_t dropped);
 /* The last SHIP_TAIL_MAX bytes of output that were read, masked. */
 struct str ship_log_tail(const struct ship_log *l);
+/* The log policies that lines have matched: struct log_match, in the arena. After done. */
+struct list ship_log_matches(const struct ship_log *l, struct arena *a);
+/* The policy of that label, by number, when one of the log's last lines matched it; -1: none. */
+int ship_log_near(const struct ship_log *l, const char *label);
 /* Stops; done is not called any more. NULL is fine. */
 void ship_log_free(struct ship_log *l);
 

@@ -21,6 +21,21 @@ export interface AttemptEvidence {
   rest: JsonObject;
 }
 
+/** A log policy that lines of the attempt's log have matched. */
+export interface LogMatch {
+  name: string;
+  action: string;
+  count: number;
+  line: number;
+  text: string;
+}
+
+export function logMatches(value: Json | undefined): LogMatch[] {
+  return (Array.isArray(value) ? value : []).filter(isObject).map((m) => ({
+    name: String(m.label ?? m.match ?? ''), action: String(m.action ?? ''), count: whole(m.count), line: whole(m.line), text: String(m.text ?? ''),
+  }));
+}
+
 const whole = (j: Json | undefined) => (typeof j === 'number' ? j : 0);
 
 export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reason' | 'evidence'>): AttemptEvidence {

@@ -1,7 +1,7 @@
 import { useLocation } from 'preact-iso';
 import { useList, useResource } from '../api/resource';
 import type { Attempt, Run, Step, TrackingRun } from '../api/types';
-import { attemptEvidence } from '../lib/attempt';
+import { attemptEvidence, logMatches } from '../lib/attempt';
 import { bytes, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
 import { api, withQuery } from '../lib/url';
@@ -101,6 +101,22 @@ function Evidence({ attempt, open }: { attempt: Attempt; open: boolean }) {
   );
 }
 
+/** What log policies have found, each with a way to the line. */
+function Matches({ attempt, href }: { attempt: Attempt; href: (line: number) => string }) {
+  const all = logMatches(attempt.log_matches);
+  return (
+    <ul class="reason">
+      {all.map((m) => (
+        <li>
+          <b>{m.name}</b> {m.action !== 'label' && <span class="dim">{m.action} </span>}
+          <a href={href(m.line)}>line {m.line}</a>
+          {m.count > 1 && <span class="dim"> and {number(m.count - 1)} more</span>}: <code>{m.text}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function Attempts({ step }: { step: Step }) {
   const attempts = useList<Attempt>(api(['steps', step.id, 'attempts'], { limit: 100 }), {
     on: (e) => e.subject === step.id || e.parent === step.id,
@@ -144,11 +160,15 @@ function Attempts({ step }: { step: Step }) {
                         {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
                       </td>
                     </tr>
-                    {((a.message && a.message !== step.message) || !isEmpty(a.evidence)) && (
+                    {((a.message && a.message !== step.message) || !isEmpty(a.evidence) || logMatches(a.log_matches).length > 0) && (
                       <tr class="under">
                         <td />
                         <td colSpan={6}>
                           {a.message !== step.message && a.message}
+                          <Matches
+                            attempt={a}
+                            href={(n) => withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id }) + `#L${n}`}
+                          />
                           {!isEmpty(a.evidence) && <Evidence attempt={a} open={a.id === step.attempt_id && FAILED.includes(a.state)} />}
                         </td>
                       </tr>

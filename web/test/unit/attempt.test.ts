@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { attemptEvidence } from '../../src/lib/attempt';
+import { attemptEvidence, logMatches } from '../../src/lib/attempt';
 
 const bare = { exit_code: null, signal: null, reason: undefined, evidence: null };
 
@@ -19,4 +19,12 @@ test('the end of an attempt is told in words', () => {
 test('what is not known is not told', () => {
   expect(attemptEvidence({ ...bare, exit_code: 0 })).toEqual({ facts: [{ name: 'Exit code', value: '0' }], tail: [], rest: {} });
   expect(attemptEvidence({ ...bare, signal: 64 }).facts).toEqual([{ name: 'Signal', value: '64' }]);
+});
+
+test('what log policies found has a name, whether it has a label or not', () => {
+  expect(logMatches(undefined)).toEqual([]);
+  expect(logMatches([{ policy: 0, match: 'a+', action: 'label', count: 2, line: 7, text: 'aa' }, { policy: 1, match: 'b', label: 'oom', action: 'notify', count: 1, line: 9 }])).toEqual([
+    { name: 'a+', action: 'label', count: 2, line: 7, text: 'aa' },
+    { name: 'oom', action: 'notify', count: 1, line: 9, text: '' },
+  ]);
 });
