@@ -5,12 +5,17 @@
 #include "lib/base/mem.h"
 #include "server/store/credential.h"
 
-static int make(const char *data_dir, const char *path, unsigned char *key, struct err *e)
+/* Servers that share the folder may start at the same time: the first key counts. */
+static int make(const char *data_dir, const char *path, struct err *e)
 {
-	id_random(key, PEPPER_SIZE);
+	unsigned char key[PEPPER_SIZE];
+
 	if (fs_mkdirs(data_dir, 0700, e) < 0)
 		return -1;
-	return fs_write_atomic(path, (struct str){ (const char *)key, PEPPER_SIZE }, 0600, e);
+	id_random(key, PEPPER_SIZE);
+	int rc = fs_write_first(path, (struct str){ (const char *)key, PEPPER_SIZE }, 0600, e);
+	mem_wipe(key, sizeof key);
+	return rc;
 }
 
 static int read_key(const char *path, unsigned char *key, struct err *e)
@@ -42,7 +47,7 @@ struct pepper *secret_key_open(const char *data_dir, struct err *e)
 	}
 	rc = read_key(path, key, e);
 	if (rc < 0 && e->code == ERR_NOT_FOUND)
-		rc = make(data_dir, path, key, e);
+		rc = make(data_dir, path, e) < 0 ? -1 : read_key(path, key, e);
 	if (rc == 0)
 		p = pepper_new(key);
 	mem_wipe(key, sizeof key);

@@ -120,7 +120,8 @@ static int write_new(const char *path, struct str bytes, mode_t mode, struct err
 	return rc;
 }
 
-int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
+static int write_beside(
+	const char *path, struct str bytes, mode_t mode, bool replace, struct err *e)
 {
 	char temporary[PATH_MAX], dir[PATH_MAX], unique[ID_HEX + 1];
 	const char *slash = strrchr(path, '/');
@@ -131,14 +132,30 @@ int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err 
 		slash != NULL ? path : ".");
 	if (write_new(temporary, bytes, mode, e) < 0)
 		goto fail;
-	if (rename(temporary, path) < 0) {
+	if (replace && rename(temporary, path) < 0) {
 		(void)err_errno(e, "rename", path);
 		goto fail;
 	}
+	if (!replace && link(temporary, path) < 0 && errno != EEXIST) {
+		(void)err_errno(e, "make", path);
+		goto fail;
+	}
+	if (!replace)
+		(void)unlink(temporary);
 	return fs_sync_dir(dir[0] != '\0' ? dir : "/", e);
 fail:
 	(void)unlink(temporary);
 	return -1;
+}
+
+int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e)
+{
+	return write_beside(path, bytes, mode, true, e);
+}
+
+int fs_write_first(const char *path, struct str bytes, mode_t mode, struct err *e)
+{
+	return write_beside(path, bytes, mode, false, e);
 }
 
 int fs_mkdirs(const char *path, mode_t mode, struct err *e)

@@ -13,6 +13,8 @@
 int fs_read(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /* Writes a new file beside path, syncs it, and renames it over path; then syncs the directory. */
 int fs_write_atomic(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
+/* The same, but a file that is there, or comes about meanwhile, stays as it is: then 0, too. */
+int fs_write_first(const char *path, struct str bytes, mode_t mode, struct err *e) MUST_CHECK;
 /* mkdir -p; existing folders are left as they are. */
 int fs_mkdirs(const char *path, mode_t mode, struct err *e) MUST_CHECK;
 /* rm -rf, never following symbolic links, not into other file systems, however deep the tree is and

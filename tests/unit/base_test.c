@@ -369,6 +369,25 @@ void test_map__keeps_what_was_put_through_growth_and_removal(void **state)
 	map_free(m);
 }
 
+void test_fs__the_first_writer_of_a_file_stays(void **state)
+{
+	char dir[] = "/tmp/tidemill-unit-XXXXXX", path[64];
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)str_print(path, sizeof path, "%s/key", dir);
+	assert_int_equal(fs_write_first(path, STR("one"), 0600, &e), 0);
+	assert_int_equal(fs_write_first(path, STR("two"), 0600, &e), 0);
+	buf_init(&b, 64);
+	assert_int_equal(fs_read(path, &b, &e), 0);
+	assert_true(str_is(buf_str(&b), "one"));
+	buf_done(&b);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0); /* nothing is left beside it */
+}
+
 /* A tree deeper than paths and descriptors reach, with folders that may not be written or read, and
  * a link that leads out of it. */
 void test_fs__a_hostile_tree_is_removed_and_nothing_beside_it(void **state)
