@@ -3,6 +3,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/fetch/fetch.h"
+#include "lib/loop/loop.h"
 #include "lib/loop/work.h"
 #include "worker/cache.h"
 #include "worker/checkpoint.h"
@@ -246,14 +247,22 @@ bool agent_apply(struct agent *g, const struct sync_reply *r)
 	return news;
 }
 
-void agent_renewed(struct agent *g)
+int64_t agent_silence(const struct agent *g)
+{
+	return g->renewed == 0 ? INT64_MAX : loop_now(g->loop) - g->renewed;
+}
+
+void agent_renewed(struct agent *g, int64_t sent_at)
 {
 	struct err e;
 
+	if (sent_at <= g->renewed)
+		return; /* of two exchanges the later one came back first */
+	g->renewed = sent_at;
 	for (const struct job *j = g->jobs; j != NULL; j = j->next)
 		if (j->task.self_stop_after > 0 && j->rec.stop == REASON_NONE &&
 			(j->rec.phase == JOB_STARTING || j->rec.phase == JOB_RUNNING) &&
-			control_touch(j->ctl, &e) < 0 && j->rec.phase == JOB_RUNNING)
+			control_renew(j->ctl, sent_at, &e) < 0 && j->rec.phase == JOB_RUNNING)
 			log_warn("attempt not renewed", LOG_STR("attempt", j->task.attempt),
 				LOG_E(&e));
 }

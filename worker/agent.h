@@ -56,6 +56,8 @@ struct agent {
 	size_t n_kept;
 	struct loop_timer probe, ready;
 	int lock; /* of work-dir: one worker each */
+	int64_t renewed; /* the last exchange that was answered: when it was sent, loop_now(); 0:
+			    none */
 };
 
 /* Opens everything below work-dir, adopts what runs, and then starts to speak with the server. */
@@ -75,6 +77,8 @@ void agent_clean(char *text);
 /* ---- for the jobs ---- */
 /* Something that the server is told has changed. */
 void agent_changed(struct agent *g);
+/* How long ago the server heard of us for sure, in microseconds. */
+int64_t agent_silence(const struct agent *g);
 /* A job has let go of its devices: others may go on. */
 void agent_devices_free(struct agent *g);
 void agent_job_gone(struct agent *g, struct job *j); /* unlinks it; it frees itself */
@@ -88,8 +92,9 @@ struct runtime *agent_runtime_find(const struct agent *g, struct str name);
 bool agent_apply(struct agent *g, const struct sync_reply *r);
 /* An assignment cannot be taken: that attempt ends, and nothing else. */
 void agent_refuse(struct agent *g, struct str attempt, int64_t epoch, const struct err *why);
-/* The server has heard of us. */
-void agent_renewed(struct agent *g);
+/* The server has answered what was sent then (loop_now()): it counts our silence from a later
+ * moment than that, while the answer itself may have been on its way for long. */
+void agent_renewed(struct agent *g, int64_t sent_at);
 /* Some assignments are not on disk yet, and are therefore not told of as held. */
 bool agent_storing(const struct agent *g);
 /* How often it must hear of us, in milliseconds; 0: whenever. */

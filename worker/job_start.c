@@ -8,7 +8,7 @@
 #include "worker/task.h"
 #include "worker/workspace.h"
 
-enum { LOOK_AGAIN_MS = 2000, START_TRIES = 4, SPEC_ARENA = 8 << 20 };
+enum { LOOK_AGAIN_MS = 2000, CUT_OFF_MS = 200, START_TRIES = 4, SPEC_ARENA = 8 << 20 };
 
 /* Admit (devices, runtime) → prepare the workspace → start → watch (job_run.c). */
 static void job_on_workspace(void *arg, enum reason reason, const char *message);
@@ -178,6 +178,12 @@ static void on_note(void *arg, const char *text)
 	ship_log_wake(j->log);
 }
 
+/* By now another worker may have been given what must not run twice. */
+static bool is_cut_off(const struct job *j)
+{
+	return j->task.self_stop_after > 0 && agent_silence(j->agent) > j->task.self_stop_after;
+}
+
 void job_start(struct job *j)
 {
 	const struct task_spec_args in = { &j->task, &j->agent->conf, j->runtime, j->dir, j->ctl,
@@ -189,8 +195,13 @@ void job_start(struct job *j)
 		job_stopped_early(j);
 		return;
 	}
+	if (is_cut_off(j)) {
+		job_later(j, job_start, CUT_OFF_MS);
+		return;
+	}
 	a = arena_new(SPEC_ARENA);
 	task_spec(&in, a, &spec);
+	spec.renewed_at = j->agent->renewed;
 	j->busy++;
 	runtime_start(j->runtime, &spec, on_note, job_on_started, j);
 	arena_drop(a);

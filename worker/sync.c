@@ -18,8 +18,9 @@ enum {
 };
 #define PAUSE_FIRST  (CLOCK_SECOND / 4)
 #define PAUSE_MOST   (15 * CLOCK_SECOND)
-#define WAIT_TIMEOUT (60 * CLOCK_SECOND) /* the server holds a request for 25 s */
-#define TELL_TIMEOUT (20 * CLOCK_SECOND)
+#define WAIT_TIMEOUT (40 * CLOCK_SECOND) /* the server holds a request for 25 s */
+#define TELL_TIMEOUT (10 * CLOCK_SECOND) /* a server without its database gives up sooner */
+#define TELL_LEAST   (2 * CLOCK_SECOND)
 
 /* A lane is one kind of request, of which one at most is in flight. */
 struct lane {
@@ -100,6 +101,17 @@ void sync_changed(struct sync *s)
 		loop_timer_set(&s->tell.next, 0);
 }
 
+/* What ends itself without a word from the server must not wait for one that hangs while another
+ * would answer. */
+static int64_t tell_timeout(const struct agent *g)
+{
+	int64_t renew = agent_renew_every(g) * 1000;
+
+	if (renew == 0 || renew > TELL_TIMEOUT)
+		return TELL_TIMEOUT;
+	return renew > TELL_LEAST ? renew : TELL_LEAST;
+}
+
 static void lane_send(void *arg)
 {
 	struct lane *l = arg;
@@ -128,7 +140,7 @@ static void lane_send(void *arg)
 		.headers = { "Content-Type: application/json" },
 		.body = buf_str(&l->body),
 		.max_body = REPLY_MAX,
-		.timeout = l->wait ? WAIT_TIMEOUT : TELL_TIMEOUT };
+		.timeout = l->wait ? WAIT_TIMEOUT : tell_timeout(g) };
 	l->request = fetch_start(g->http, &q, lane_on_reply, l);
 }
 
@@ -140,7 +152,7 @@ static int apply(struct lane *l, const struct fetch_reply *reply, struct err *e)
 	int rc = reply_read(reply->body, a, &want, &bad, e);
 
 	if (rc == 0) {
-		agent_renewed(l->s->agent);
+		agent_renewed(l->s->agent, l->sent_at);
 		for (size_t i = 0; i < bad.n; i++) {
 			const struct bad_assignment *b = list_at(&bad, struct bad_assignment, i);
 			agent_refuse(l->s->agent, b->attempt, b->epoch, &b->why);
@@ -192,7 +204,8 @@ static void lane_on_reply(void *arg, const struct fetch_reply *reply, const stru
 static void lane_failed(struct lane *l, const struct fetch_reply *reply, const struct err *e)
 {
 	struct sync *s = l->s;
-	int64_t wait = PAUSE_FIRST, at_least = 0;
+	int64_t wait = PAUSE_FIRST, at_least = 0, renew = agent_renew_every(s->agent) * 1000;
+	int64_t most = renew > 0 && renew < PAUSE_MOST ? renew : PAUSE_MOST;
 	uint64_t random;
 
 	if (!s->down)
@@ -203,8 +216,8 @@ static void lane_failed(struct lane *l, const struct fetch_reply *reply, const s
 		s->changed = true;
 	for (unsigned i = 0; i < s->failures && wait < PAUSE_MOST; i++)
 		wait *= 2;
-	if (wait > PAUSE_MOST)
-		wait = PAUSE_MOST;
+	if (wait > most)
+		wait = most;
 	s->failures++;
 	if (reply->status != 0)
 		at_least = fetch_retry_after(reply, clock_now(&clock_real));

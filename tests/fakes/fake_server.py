@@ -59,6 +59,8 @@ class FakeServer:
         self.attempts, self.blobs = {}, {}
         self.down = False
         self.keep = False          # say "forget" to nobody
+        self.mute = False          # no exchange is answered; all else is
+        self.hold_blobs = False    # no blob is given out yet
         self.slow_log = 0.0        # seconds per piece of log
         self.refuse_uploads = 0    # so many uploads fail with 503
         self.counts = {}           # requests by operation
@@ -203,10 +205,19 @@ class FakeServer:
                 reply = self.wanted(has)
                 if self.down:
                     raise ConnectionError
+                if self.mute:
+                    self.lock.wait(0.1)
+                    continue
                 if any(reply.values()) or time.monotonic() >= end:
                     break
                 self.lock.wait(end - time.monotonic())
             return 200, reply
+
+    def set(self, **what):
+        with self.lock:
+            for name, value in what.items():
+                setattr(self, name, value)
+            self.lock.notify_all()
 
     def attempt(self, name, epoch):
         x = self.attempts.get(name)
@@ -262,6 +273,8 @@ class FakeServer:
     def get_blob(self, name, digest, query):
         with self.lock:
             x = self.attempt(name, query["epoch"])
+            while self.hold_blobs:
+                self.lock.wait(0.1)
             if digest not in x.blobs or digest not in self.blobs:
                 raise Problem(404, "not_found", "no such blob of the attempt")
             return self.blobs[digest]

@@ -584,6 +584,27 @@ def test_stop_policy(server, worker):
     assert (end["state"], end["reason"]) == ("failed", "worker_lost")
 
 
+def test_what_is_cut_off_while_it_is_prepared_is_not_started(server, worker):
+    """By then the server may have given it to another worker."""
+    digest = server.add_blob(b"data")
+    server.set(hold_blobs=True)
+    a = server.assign(sh("cut -d' ' -f1 /proc/uptime; sleep 600"), self_stop_after=2_000_000,
+                      datasets=[{"name": "d", "files": [{"path": "x", "digest": digest, "size": 4}]}])
+    server.wait_state(a, "preparing")
+    at = time.monotonic()
+    server.set(mute=True)
+    wait_for(lambda: time.monotonic() - at > 3)
+    server.set(hold_blobs=False)
+    wait_for(lambda: os.path.exists(worker.dir(a, "in", "datasets", "d", "x")))
+    wait_for(lambda: time.monotonic() - at > 4)
+    back = time.clock_gettime(time.CLOCK_BOOTTIME)
+    server.set(mute=False)
+    server.wait(lambda s: b"\n" in server.output(a))
+    assert float(server.output(a)) >= back - 0.02, "it ran while it was cut off"
+    server.cancel(a)
+    assert server.wait_end(a)["state"] == "cancelled"
+
+
 # ---- much of it --------------------------------------------------------------------------------
 def test_big_log(server, worker):
     n = 40 << 20

@@ -471,6 +471,32 @@ def test_deadman_ends_a_silent_attempt(init):
     assert init.status()["reason"] == "deadman" and init.output("out") == b"bye\n"
 
 
+def renew(init, ago):
+    """As the worker does: the moment is one of the elapsed clock."""
+    at = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - int(ago * 1e9)
+    (init.ctl / "alive").touch()
+    os.utime(init.ctl / "alive", ns=(at, at))
+
+
+def test_deadman_counts_from_the_moment_that_the_worker_writes(init):
+    renew(init, 0)
+    at = time.monotonic()
+    init.start("sh", "-c", "sleep 60", options=["--deadman", "4"])
+    init.wait_state("running")
+    renew(init, -0.001)
+    renew(init, 2.5)
+    assert init.wait() == 128 + 15
+    assert 1.0 < time.monotonic() - at < 3.0
+    assert init.status()["reason"] == "deadman"
+
+
+def test_deadman_that_is_over_starts_nothing(init):
+    renew(init, 1.5)
+    assert init.run("echo", "never", options=["--deadman", "1"]) == 143
+    assert (init.status()["state"], init.status()["reason"]) == ("not_started", "deadman")
+    assert init.output("out") == b""
+
+
 def test_deadman_kills_what_ignores_term(init):
     at = time.monotonic()
     assert init.run("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done",

@@ -8,9 +8,9 @@
  *             spool, so that it may be shipped before there is a spool
  *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
  *     status  what became of the command: lines of key=value, replaced as a whole, synced
- *     alive   touched by the worker; its age is what --deadman watches
- *     go      made by the worker; --barrier holds the command back until it is there
- *     init.log  complaints of the init itself
+ *     alive   renewed by the worker; its mtime, on the elapsed clock, is where --deadman counts
+ * from go      made by the worker; --barrier holds the command back until it is there init.log
+ * complaints of the init itself
  *
  * Keys of the status (numbers are decimal; a key that does not apply is left out):
  *     state        waiting | running | exited | signaled | not_started

@@ -1,7 +1,7 @@
 /*
- * Silence is counted on the elapsed clock, which nobody can set, from the moment of the last touch.
- * The wall clock only says where between two looks that moment was; a wall clock that jumps can
- * move it within this interval and no further.
+ * Silence is counted on the elapsed clock, which nobody can set. The worker writes into the file's
+ * mtime when, by that clock, the server heard of it for sure; a file that was touched otherwise
+ * carries a time of the calendar, which is later than any of this clock, and counts as touched now.
  */
 #include "worker/init/deadman.h"
 
@@ -10,20 +10,18 @@
 
 #include <fcntl.h>
 
-static void look(struct deadman *d, int64_t now, int64_t furthest)
+static void look(struct deadman *d, int64_t now)
 {
 	struct stat st;
-	int64_t age;
+	int64_t at;
 
 	if (fstatat(d->dirfd, CTL_ALIVE, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	if (st.st_mtim.tv_sec == d->mtime.tv_sec && st.st_mtim.tv_nsec == d->mtime.tv_nsec)
 		return;
 	d->mtime = st.st_mtim;
-	age = tick_real() - (int64_t)st.st_mtim.tv_sec * TICK_SECOND - st.st_mtim.tv_nsec / 1000;
-	if (age < 0)
-		age = 0;
-	d->touched = now - (age < furthest ? age : furthest);
+	at = (int64_t)st.st_mtim.tv_sec * TICK_SECOND + st.st_mtim.tv_nsec / 1000;
+	d->touched = at >= 0 && at < now ? at : now;
 }
 
 void deadman_init(struct deadman *d, int dirfd, int64_t limit_us)
@@ -31,7 +29,7 @@ void deadman_init(struct deadman *d, int dirfd, int64_t limit_us)
 	int64_t now = tick_elapsed();
 
 	*d = (struct deadman){ .dirfd = dirfd, .limit_us = limit_us, .touched = now };
-	look(d, now, limit_us);
+	look(d, now);
 	d->checked = now;
 }
 
@@ -42,7 +40,7 @@ bool deadman_expired(struct deadman *d)
 	if (d->limit_us == 0)
 		return false;
 	now = tick_elapsed();
-	look(d, now, now - d->checked);
+	look(d, now);
 	d->checked = now;
 	return now - d->touched > d->limit_us;
 }

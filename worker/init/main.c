@@ -265,12 +265,20 @@ static bool pass_barrier(struct init *i)
 	return true;
 }
 
+/* Between the worker's decision to start us and this moment much time may have passed. */
+static bool is_wanted(struct init *i)
+{
+	if (deadman_expired(&i->deadman))
+		i->status.reason = "deadman";
+	return i->status.reason == NULL;
+}
+
 /* Starts the command; the exit code when it does not run, else -1. */
 static int start(struct init *i)
 {
 	struct child_failure failure;
 
-	if (i->opt.barrier && !pass_barrier(i)) {
+	if (i->opt.barrier ? !pass_barrier(i) : !is_wanted(i)) {
 		i->status.state = STATUS_NOT_STARTED;
 		return 128 + SIGTERM;
 	}

@@ -189,25 +189,28 @@ void control_lost(struct runtime_status *s, const char *why)
 
 /* ---- speaking ------------------------------------------------------------------------------- */
 
-static int touch(const char *ctl, const char *name, struct err *e)
+static int touch(const char *ctl, const char *name, int64_t at, struct err *e)
 {
+	const struct timespec t = { at / CLOCK_SECOND, at % CLOCK_SECOND * 1000 };
+	const struct timespec both[2] = { t, t };
 	char path[PATH_MAX_HERE];
 	int fd = open(join(path, ctl, name), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-	int rc = fd < 0 || futimens(fd, NULL) < 0 ? err_errno(e, "touch", path) : 0;
+	int rc =
+		fd < 0 || futimens(fd, at != 0 ? both : NULL) < 0 ? err_errno(e, "touch", path) : 0;
 
 	if (fd >= 0)
 		(void)close(fd);
 	return rc;
 }
 
-int control_touch(const char *ctl, struct err *e)
+int control_renew(const char *ctl, int64_t at, struct err *e)
 {
-	return touch(ctl, CTL_ALIVE, e);
+	return touch(ctl, CTL_ALIVE, at != 0 ? at : clock_elapsed(&clock_real), e);
 }
 
 int control_go(const char *ctl, struct err *e)
 {
-	return touch(ctl, CTL_GO, e);
+	return touch(ctl, CTL_GO, 0, e);
 }
 
 void control_forget_env(const char *secrets_dir)
@@ -371,7 +374,7 @@ int control_make(const struct control_make *m, struct err *e)
 		return -1;
 	if (status.state != RUNTIME_PREPARING || control_held(s->ctl))
 		return 0; /* it has been started before */
-	if (write_secrets(m, e) < 0 || control_touch(s->ctl, e) < 0)
+	if (write_secrets(m, e) < 0 || control_renew(s->ctl, s->renewed_at, e) < 0)
 		return -1;
 	if (geteuid() != 0)
 		return 0;

@@ -45,8 +45,9 @@ bool control_past_start(const struct runtime_status *s);
 /* The last word of an init that is not there any more: fills end and message. */
 void control_lost(struct runtime_status *s, const char *why);
 
-/* The init's --deadman looks at this: call it at least every quarter of that time. */
-int control_touch(const char *ctl, struct err *e) MUST_CHECK;
+/* The init's --deadman counts from this moment (clock_elapsed(), microseconds; 0: now): call it at
+ * least every quarter of that time, and never with an earlier moment than before. */
+int control_renew(const char *ctl, int64_t at, struct err *e) MUST_CHECK;
 /* Opens the barrier. */
 int control_go(const char *ctl, struct err *e) MUST_CHECK;
 /* (a small file) A line in the step's log, before its command: only as long as no init has been

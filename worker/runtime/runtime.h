@@ -68,7 +68,8 @@ struct runtime_spec {
 	bool no_network;
 	bool read_only_root;
 
-	int64_t deadman_s; /* 0: none */
+	int64_t deadman_s; /* 0: none; it counts … */
+	int64_t renewed_at; /* … from here at first: clock_elapsed(), microseconds; 0: now */
 	int64_t grace_s; /* between asking to end and killing */
 	int64_t max_log; /* bytes of output that are kept; 0: the init's default */
 	bool barrier; /* hold the command until control_go() */
