@@ -51,6 +51,9 @@
 #include <sys/prctl.h>
 
 enum { ARENA_MAX = 4 << 20, LAST_WORDS_US = 2000000 };
+/* What servers notify each other of: an event (app_changed), and a lead that was given up
+ * (lease_release). */
+static const char changed_channel[] = "tidemill_changed", lead_channel[] = "tidemill_lead";
 
 struct server {
 	struct app app;
@@ -131,14 +134,16 @@ static void on_notify(void *arg, const char *channel, struct str payload)
 {
 	struct app *app = arg;
 
-	(void)channel;
-	if (app->hub != NULL && !str_is(payload, app->instance))
+	if (str_is(str_c(channel), lead_channel))
+		sched_lead_free(app->sched);
+	else if (app->hub != NULL && !str_is(payload, app->instance))
 		hub_wake(app->hub);
 }
 
 static void on_resync(void *arg)
 {
-	on_notify(arg, "", STR_NONE);
+	on_notify(arg, changed_channel, STR_NONE);
+	on_notify(arg, lead_channel, STR_NONE);
 }
 
 static void on_drained(void *arg)
@@ -164,6 +169,7 @@ static void on_signal(void *arg, int signo)
 	}
 	log_info("draining", LOG_I("signal", signo));
 	s->app.draining = true;
+	sched_resign(s->app.sched);
 	fleet_wake_all(s->app.fleet);
 	http_server_drain(s->app.http, s->app.conf.shutdown_grace / 1000, on_drained, s);
 }
@@ -254,7 +260,7 @@ static void open_http(struct server *s)
 static int server_open(struct server *s, struct err *e)
 {
 	struct app *app = &s->app;
-	static const char *const channels[] = { "tidemill_changed", NULL };
+	static const char *const channels[] = { changed_channel, lead_channel, NULL };
 	static struct static_asset files[4096];
 	size_t n = 0;
 

@@ -28,6 +28,9 @@ static struct lane *lane_of(struct db *db, enum db_lane id)
 }
 
 /* All statements of a read see one snapshot. */
+/* Who stands still in the middle of a write must not hold its locks for longer than a lease lasts.
+ */
+#define WRITE_SESSION "-c idle_in_transaction_session_timeout=4s -c tcp_user_timeout=4000 "
 #define READ_SESSION                                                                               \
 	"-c default_transaction_read_only=on "                                                     \
 	"-c default_transaction_isolation=repeatable\\ read"
@@ -38,8 +41,8 @@ static struct lane *lane_of(struct db *db, enum db_lane id)
 
 static const char *const lane_session[DB_LANE_COUNT] = {
 	[DB_READ] = SHORT_SESSION READ_SESSION,
-	[DB_WRITE] = SHORT_SESSION,
-	[DB_RELAXED] = SHORT_SESSION "-c synchronous_commit=off",
+	[DB_WRITE] = SHORT_SESSION WRITE_SESSION,
+	[DB_RELAXED] = SHORT_SESSION WRITE_SESSION "-c synchronous_commit=off",
 	[DB_BULK] = "",
 };
 

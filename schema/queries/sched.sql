@@ -1,18 +1,27 @@
+-- Row: the new epoch, or null and for how long somebody else leads at most, unless the lease is renewed.
 -- name: lease_acquire :one
 -- params: role text, holder text
-INSERT INTO leader (role, holder, epoch, expires_at) VALUES ($1, $2, 1, clock_timestamp() + interval '5 seconds')
-ON CONFLICT (role) DO UPDATE SET holder = $2, epoch = leader.epoch + 1, expires_at = clock_timestamp() + interval '5 seconds'
-	WHERE leader.expires_at < clock_timestamp()
-RETURNING epoch;
+WITH taken AS (
+	INSERT INTO leader (role, holder, epoch, expires_at) VALUES ($1, $2, 1, clock_timestamp() + interval '5 seconds')
+	ON CONFLICT (role) DO UPDATE SET holder = $2, epoch = leader.epoch + 1, expires_at = clock_timestamp() + interval '5 seconds'
+		WHERE leader.expires_at < clock_timestamp()
+	RETURNING epoch
+)
+SELECT t.epoch, (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint AS left_us
+FROM (SELECT 1) AS one LEFT JOIN taken t ON true LEFT JOIN leader l ON t.epoch IS NULL AND l.role = $1;
 
 -- name: lease_renew :one
 -- params: role text, holder text, epoch bigint
 UPDATE leader SET expires_at = clock_timestamp() + interval '5 seconds'
 WHERE role = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch;
 
+-- Tells the other servers at once: it happens once in a server's life, unlike other notifications, which no write carries.
 -- name: lease_release :exec
 -- params: role text, holder text, epoch bigint
-UPDATE leader SET expires_at = clock_timestamp() WHERE role = $1 AND holder = $2 AND epoch = $3;
+WITH freed AS (
+	UPDATE leader SET expires_at = clock_timestamp() WHERE role = $1 AND holder = $2 AND epoch = $3 RETURNING role
+)
+SELECT pg_notify('tidemill_lead', role) FROM freed;
 
 -- name: sched_queue_all :many
 SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked FROM queue;
@@ -91,14 +100,16 @@ CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.ch
 
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
 -- name: sched_lose :many
--- params: holder text, epoch bigint, leader_since timestamptz
-WITH lost AS (
+-- params: holder text, epoch bigint, led_us bigint
+WITH lead AS (
+	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
+), lost AS (
 	UPDATE attempt a SET state = 'lost', reason = 'worker_lost', ended_at = now(),
 		message = 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
 	FROM worker_seen s
 	WHERE s.worker_id = a.worker_id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-		AND greatest(s.seen_at, a.created_at, $3) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
-		AND EXISTS (SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2)
+		AND greatest(s.seen_at, a.created_at, clock_timestamp() - make_interval(secs => $3 / 1000000.0)) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
+		AND EXISTS (SELECT 1 FROM lead)
 	RETURNING a.id, a.run_id, a.worker_id, a.step_id, a.project_id
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/db/group.h"
+#include "lib/loop/loop.h"
 #include "server/rest/handlers.h"
 #include "server/sched/assignment.h"
 #include "server/sched/fleet.h"
@@ -45,6 +46,7 @@ struct sync {
 	size_t refused_n;
 	bool unsure; /* not all of the news were taken: somebody knows better */
 	bool left; /* the client has gone */
+	int64_t sighted; /* loop_now(), when the database was told */
 };
 
 static void sync_report(struct call *c);
@@ -340,11 +342,29 @@ static void discard(struct call *c, struct sync *s, const struct db_rows *useles
 	s->reply.discard = (struct list){ ids, useless->n };
 }
 
-static void sync_reply_now(struct call *c)
+static void sighting_on_stored(struct call *c, const struct db_rows *rows)
 {
 	const struct sync *s = c->state;
 
+	(void)rows;
+	fleet_note_stored(c->app->fleet, c->who.worker_id, s->sighted);
 	call_reply(c, 200, sync_reply_fields, &s->reply);
+}
+
+/* An answer renews what the worker holds: see fleet_is_stored. */
+static void sync_reply_now(struct call *c)
+{
+	static const int64_t now = 0;
+	struct sync *s = c->state;
+
+	if (fleet_is_stored(c->app->fleet, c->who.worker_id)) {
+		call_reply(c, 200, sync_reply_fields, &s->reply);
+		return;
+	}
+	struct db_unit *u = call_unit(c);
+	s->sighted = loop_now(c->app->loop);
+	worker_store_seen(u, &c->who.worker_id, &now, 1);
+	call_send(c, u, DB_RELAXED, sighting_on_stored);
 }
 
 static void ask_details(struct call *c)

@@ -17,6 +17,8 @@ enum {
 	HANDED_VALUES = ASSIGNMENT_VALUES_MAX,
 	HANDED_BYTES = 16 << 20,
 	AGREED_US = 20000000,
+	STORED_US = 10000000,
+	INVENTORY_US = 60000000,
 	QUIET_US = 600000000 /* a worker that was silent for so long is not kept in mind */
 };
 
@@ -45,8 +47,9 @@ struct handed {
 struct host {
 	uint64_t wakes; /* since we know it */
 	char *id;
-	int64_t seen_at;
-	uint64_t inventory;
+	int64_t seen_at, stored_at; /* stored_at: loop_now(), when the database was told last */
+	uint64_t inventory; /* 0: not known to be stored */
+	int64_t inventory_at; /* loop_now() */
 	struct map *states; /* of its attempts: the last one stored + 1; NULL before the first */
 	bool dirty; /* seen since the last flush */
 	uint64_t turns; /* requests that may be parked, so far */
@@ -66,9 +69,22 @@ struct fleet {
 	struct loop_timer flush;
 	struct hub_listener *listener;
 	size_t parked;
+	size_t flushing; /* flushes whose callbacks will come */
+	bool closing;
+};
+
+/* Sightings on their way to the database. */
+struct flush {
+	struct fleet *fleet;
+	struct arena *arena;
+	struct str *ids;
+	int64_t *ago; /* µs */
+	size_t n;
+	int64_t asked; /* loop_now() */
 };
 
 static void fleet_on_flush(void *arg);
+static void fleet_on_flushed(void *arg, const struct db_rows *rows, const struct err *e);
 static void fleet_on_event(void *arg, const struct event *ev, struct str project_id);
 
 struct fleet *fleet_new(struct app *app)
@@ -119,7 +135,10 @@ void fleet_free(struct fleet *f)
 		host_free(h);
 	}
 	map_free(f->hosts);
-	mem_free(f);
+	f->hosts = NULL;
+	f->closing = true;
+	if (f->flushing == 0)
+		mem_free(f);
 }
 
 static struct host *host_of(struct fleet *f, struct str id)
@@ -146,12 +165,28 @@ bool fleet_knows_inventory(const struct fleet *f, struct str worker_id, uint64_t
 {
 	const struct host *h = map_get(f->hosts, worker_id);
 
-	return h != NULL && h->inventory == hash;
+	return h != NULL && h->inventory == hash &&
+	       loop_now(f->app->loop) - h->inventory_at < INVENTORY_US;
 }
 
 void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash)
 {
-	host_of(f, worker_id)->inventory = hash;
+	struct host *h = host_of(f, worker_id);
+
+	h->inventory = hash;
+	h->inventory_at = loop_now(f->app->loop);
+}
+
+bool fleet_is_stored(const struct fleet *f, struct str worker_id)
+{
+	const struct host *h = map_get(f->hosts, worker_id);
+
+	return h != NULL && h->stored_at != 0 && loop_now(f->app->loop) - h->stored_at < STORED_US;
+}
+
+void fleet_note_stored(struct fleet *f, struct str worker_id, int64_t asked)
+{
+	host_of(f, worker_id)->stored_at = asked;
 }
 
 bool fleet_knows_state(
@@ -203,14 +238,28 @@ int64_t fleet_last_seen(void *fleet, struct str worker_id, int64_t stored)
 	return here > stored ? here : stored;
 }
 
+static struct flush *flush_new(struct fleet *f)
+{
+	struct arena *a = arena_new(FLUSH_ARENA);
+	struct flush *out = arena_new_of(a, struct flush);
+	size_t room = map_count(f->hosts) + 1;
+
+	*out = (struct flush){ .fleet = f,
+		.arena = a,
+		.ids = arena_array_of(a, struct str, room),
+		.ago = arena_array_of(a, int64_t, room),
+		.asked = loop_now(f->app->loop) };
+	return out;
+}
+
 /* A worker with a parked request is there for as long as the connection is. */
 static void fleet_on_flush(void *arg)
 {
 	struct fleet *f = arg;
-	struct arena *a = arena_new(FLUSH_ARENA);
-	size_t n = 0, at = 0, room = map_count(f->hosts);
-	struct str *ids = arena_array_of(a, struct str, room + 1), key;
-	int64_t *times = arena_array_of(a, int64_t, room + 1), now = clock_now(f->app->clock);
+	struct flush *out = flush_new(f);
+	int64_t now = clock_now(f->app->clock);
+	size_t at = 0;
+	struct str key;
 	void *value;
 
 	while (map_next(f->hosts, &at, &key, &value)) {
@@ -222,16 +271,39 @@ static void fleet_on_flush(void *arg)
 				host_free(map_remove(f->hosts, key));
 			continue;
 		}
-		ids[n] = key;
-		times[n++] = h->seen_at;
+		out->ids[out->n] = arena_str(out->arena, key);
+		out->ago[out->n++] = now > h->seen_at ? now - h->seen_at : 0;
 		h->dirty = false;
 	}
-	if (n != 0) {
-		struct db_unit *u = db_unit(f->app->db, NULL);
-		worker_store_seen(u, ids, times, n);
-		db_send(u, DB_RELAXED, NULL, NULL);
+	if (out->n == 0) {
+		arena_drop(out->arena);
+		return;
 	}
-	arena_drop(a);
+	struct db_unit *u = db_unit(f->app->db, NULL);
+	worker_store_seen(u, out->ids, out->ago, out->n);
+	f->flushing++;
+	db_send(u, DB_RELAXED, fleet_on_flushed, out);
+}
+
+/* A worker that was seen before this one was sent, and not later, is not dirty: it is flushed anew
+ * when the write has failed. */
+static void fleet_on_flushed(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct flush *out = arg;
+	struct fleet *f = out->fleet;
+
+	(void)rows;
+	f->flushing--;
+	for (size_t i = 0; !f->closing && i < out->n; i++) {
+		struct host *h = map_get(f->hosts, out->ids[i]);
+		if (h != NULL && e->code == ERR_OK)
+			h->stored_at = out->asked;
+		else if (h != NULL)
+			h->dirty = true;
+	}
+	arena_drop(out->arena);
+	if (f->closing && f->flushing == 0)
+		mem_free(f);
 }
 
 static void wait_on_timer(void *arg)
@@ -442,6 +514,9 @@ static void fleet_on_event(void *arg, const struct event *ev, struct str project
 
 	(void)project_id;
 	if (str_starts(ev->type, STR("worker."))) {
+		struct host *h = map_get(f->hosts, ev->subject);
+		if (h != NULL)
+			h->inventory = 0;
 		fleet_wake(f, ev->subject);
 		return;
 	}

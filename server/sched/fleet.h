@@ -20,9 +20,16 @@ void fleet_free(struct fleet *f); /* nothing may be parked any more; NULL is fin
 
 /* The worker was heard of now. */
 void fleet_seen(struct fleet *f, struct str worker_id);
+/* Whether the database knows that it was heard of a moment ago: only then may it be told anything,
+ * because a worker takes each answer for a word that its attempts may go on, and they are given up
+ * by what the database knows. `asked` (loop_now()): before the write was sent. */
+bool fleet_is_stored(const struct fleet *f, struct str worker_id);
+void fleet_note_stored(struct fleet *f, struct str worker_id, int64_t asked);
 /* What this server has stored of a worker, so that it is not stored again with every sync: a hash
  * of its inventory, and the last reported state of each of its attempts. `note` functions are
- * called after the write; what another server has stored is not known here, and is stored again. */
+ * called after the write; what another server has stored is not known here, and is stored again.
+ * An inventory is, too, after a minute and when its worker's row has changed: it may have told
+ * another server another one in between. */
 bool fleet_knows_inventory(const struct fleet *f, struct str worker_id, uint64_t hash);
 void fleet_note_inventory(struct fleet *f, struct str worker_id, uint64_t hash);
 bool fleet_knows_state(

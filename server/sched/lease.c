@@ -8,22 +8,27 @@
 #include "server/app.h"
 #include "server/store/sched_store.h"
 
-/* We trust the lease for a second less than the database does, from before the question was sent.
+/*
+ * We trust the lease for a second less than the database does, from before the question was sent.
+ * Who waits for the lease of another asks again as soon as it has run out, or is told that it was
+ * given back.
  */
-enum { TICK_MS = 1000, TRUST_US = 4000000 };
+enum { TICK_MS = 1000, TRUST_US = 4000000, AFTER_MS = 2 };
 
 struct lease {
 	struct app *app;
 	const char *role;
 	lease_cb *cb;
 	void *arg;
-	struct loop_timer timer;
-	bool held, asking, closing;
-	int64_t epoch, since, asked_us, until_us; /* asked, until: loop_now() */
+	struct loop_timer timer, expiry; /* expiry: of another's */
+	bool held, asking, again, resigned, closing;
+	int64_t epoch, since, asked_us, until_us; /* times: loop_now() */
 };
 
 static void lease_ask(struct lease *l);
 static void lease_on_answer(void *arg, const struct db_rows *rows, const struct err *e);
+static void give_back(struct lease *l);
+static void lease_on_released(void *arg, const struct db_rows *rows, const struct err *e);
 
 static void set_held(struct lease *l, bool held)
 {
@@ -31,7 +36,7 @@ static void set_held(struct lease *l, bool held)
 		return;
 	l->held = held;
 	if (held)
-		l->since = clock_now(l->app->clock);
+		l->since = loop_now(l->app->loop);
 	log_info(held ? "leading" : "not leading any more", LOG_S("role", l->role),
 		LOG_I("epoch", l->epoch));
 	l->cb(l->arg, held);
@@ -43,7 +48,22 @@ static void lease_on_tick(void *arg)
 
 	if (l->held && loop_now(l->app->loop) > l->until_us)
 		set_held(l, false);
-	if (!l->asking)
+	lease_look(l);
+}
+
+static void lease_on_expiry(void *arg)
+{
+	struct lease *l = arg;
+
+	if (!l->held)
+		lease_look(l);
+}
+
+void lease_look(struct lease *l)
+{
+	if (l->asking)
+		l->again = true;
+	else if (!l->resigned)
 		lease_ask(l);
 }
 
@@ -53,21 +73,51 @@ struct lease *lease_new(struct app *app, const char *role, lease_cb *cb, void *a
 
 	*l = (struct lease){ .app = app, .role = role, .cb = cb, .arg = arg };
 	loop_timer_init(&l->timer, app->loop, lease_on_tick, l);
+	loop_timer_init(&l->expiry, app->loop, lease_on_expiry, l);
 	loop_timer_every(&l->timer, TICK_MS);
 	lease_ask(l);
 	return l;
+}
+
+void lease_resign(struct lease *l)
+{
+	if (l->resigned)
+		return;
+	l->resigned = true;
+	loop_timer_cancel(&l->timer);
+	loop_timer_cancel(&l->expiry);
+	set_held(l, false);
+	/* A question that is on its way may still win the lease: it is given back after that. */
+	if (!l->asking)
+		give_back(l);
+}
+
+/* Whatever we had: of a lease that is another's now, or has run out, nothing changes. */
+static void give_back(struct lease *l)
+{
+	struct db_unit *u = db_unit(l->app->db, NULL);
+
+	l->asking = true;
+	sched_store_release(u, l->role, l->app->instance, l->epoch);
+	db_send(u, DB_WRITE, lease_on_released, l);
+}
+
+static void lease_on_released(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct lease *l = arg;
+
+	(void)rows;
+	(void)e;
+	l->asking = false;
+	if (l->closing)
+		mem_free(l);
 }
 
 void lease_free(struct lease *l)
 {
 	if (l == NULL)
 		return;
-	loop_timer_cancel(&l->timer);
-	if (l->held) {
-		struct db_unit *u = db_unit(l->app->db, NULL);
-		sched_store_release(u, l->role, l->app->instance, l->epoch);
-		db_send(u, DB_WRITE, NULL, NULL);
-	}
+	lease_resign(l);
 	l->closing = true;
 	if (!l->asking)
 		mem_free(l);
@@ -83,9 +133,9 @@ int64_t lease_epoch(const struct lease *l)
 	return l->epoch;
 }
 
-int64_t lease_since(const struct lease *l)
+int64_t lease_age(const struct lease *l)
 {
-	return l->since;
+	return loop_now(l->app->loop) - l->since;
 }
 
 static void lease_ask(struct lease *l)
@@ -93,6 +143,7 @@ static void lease_ask(struct lease *l)
 	struct db_unit *u = db_unit(l->app->db, NULL);
 
 	l->asking = true;
+	l->again = false;
 	l->asked_us = loop_now(l->app->loop);
 	if (l->held)
 		sched_store_renew(u, l->role, l->app->instance, l->epoch);
@@ -101,20 +152,35 @@ static void lease_ask(struct lease *l)
 	db_send(u, DB_WRITE, lease_on_answer, l);
 }
 
+/* The lease is another's, and for how long at most was told. */
+static void wait_for_expiry(struct lease *l, const struct db_rows *row)
+{
+	if (row->n != 0 && row->cols == 2 && !db_is_null(row, 0, 1) && db_int(row, 0, 1) > 0)
+		loop_timer_set(&l->expiry, db_int(row, 0, 1) / 1000 + AFTER_MS);
+}
+
 static void lease_on_answer(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct lease *l = arg;
 
+	bool won = e->code == ERR_OK && rows[0].n != 0 && !db_is_null(&rows[0], 0, 0);
+
 	l->asking = false;
-	if (l->closing) {
-		mem_free(l);
+	if (won) {
+		l->epoch = db_int(&rows[0], 0, 0);
+		l->until_us = l->asked_us + TRUST_US;
+		/* We may have been stopped with the answer in the socket. */
+		won = loop_now(l->app->loop) <= l->until_us;
+	}
+	if (l->resigned) {
+		give_back(l);
 		return;
 	}
 	if (e->code != ERR_OK)
 		return; /* the tick decides, by the time that has passed */
-	if (rows[0].n != 0) {
-		l->epoch = db_int(&rows[0], 0, 0);
-		l->until_us = l->asked_us + TRUST_US;
-	}
-	set_held(l, rows[0].n != 0);
+	if (!won)
+		wait_for_expiry(l, &rows[0]);
+	set_held(l, won);
+	if (l->again && !l->held)
+		lease_look(l);
 }

@@ -98,6 +98,18 @@ bool sched_leading(const struct sched *s)
 	return s != NULL && lease_held(s->lease);
 }
 
+void sched_lead_free(struct sched *s)
+{
+	if (s != NULL)
+		lease_look(s->lease);
+}
+
+void sched_resign(struct sched *s)
+{
+	if (s != NULL)
+		lease_resign(s->lease);
+}
+
 struct pool *sched_pool(const struct sched *s)
 {
 	return s != NULL && lease_held(s->lease) ? s->pool : NULL;
@@ -398,7 +410,7 @@ static void lose_silent(struct sched *s)
 	struct db_unit *u = db_unit(s->app->db, NULL);
 
 	s->on_the_way++;
-	sched_store_lose(u, s->app->instance, lease_epoch(s->lease), lease_since(s->lease));
+	sched_store_lose(u, s->app->instance, lease_epoch(s->lease), lease_age(s->lease));
 	db_send(u, DB_WRITE, runs_on_rows, s);
 }
 
@@ -434,7 +446,7 @@ static void sched_on_tick(void *arg)
 	s->on_the_way++;
 	sched_store_queue_late(u);
 	db_send(u, DB_READ, late_on_rows, s);
-	if (clock_now(s->app->clock) - lease_since(s->lease) > ONE_LEASE_US) {
+	if (lease_age(s->lease) > ONE_LEASE_US) {
 		u = db_unit(s->app->db, NULL);
 		s->on_the_way++;
 		sched_store_silent(u, BREAKER_SILENT_US);

@@ -21,6 +21,10 @@ void sched_queued(struct sched *s, const struct queue_rows *rows);
  * placed by the new one. */
 void sched_rules_changed(struct sched *s);
 bool sched_leading(const struct sched *s);
+/* Another server has given up the lead; s may be NULL. */
+void sched_lead_free(struct sched *s);
+/* Gives up the lead for good, since this server is about to end; s may be NULL. */
+void sched_resign(struct sched *s);
 /* The leader's memory, for this turn; NULL while this server does not lead, or has not read it. */
 struct pool *sched_pool(const struct sched *s);
 size_t sched_pending(

@@ -168,6 +168,14 @@ static void take_over(struct pass *p, const struct db_rows *rows)
 	}
 }
 
+/* They may have been stored by a leader that does not know so, or is none any more; as our own
+ * their events wake nobody here. */
+static void wake_all(const struct pass *p)
+{
+	for (size_t i = 0; i < p->rows.n; i++)
+		fleet_wake(p->sched->app->fleet, p->rows.worker_ids[i]);
+}
+
 static void sched_on_assigned(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct pass *p = arg;
@@ -175,6 +183,8 @@ static void sched_on_assigned(void *arg, const struct db_rows *rows, const struc
 
 	s->passing = false;
 	s->on_the_way--;
+	if (!s->closing && (s->pool == NULL || e->code != ERR_OK))
+		wake_all(p);
 	if (s->closing || s->pool == NULL) {
 		arena_drop(p->arena);
 		sched_gone(s);

@@ -62,9 +62,9 @@ void sched_store_assign(
 		DB_BOOLS(r->delivered, r->n));
 }
 
-void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since)
+void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us)
 {
-	db_stmt(u, SQL_SCHED_LOSE, DB_TEXTZ(holder), DB_INT(epoch), DB_TIME(leader_since));
+	db_stmt(u, SQL_SCHED_LOSE, DB_TEXTZ(holder), DB_INT(epoch), DB_INT(led_us));
 }
 
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us)

@@ -26,8 +26,9 @@ struct assign_rows {
  * from 1, and the columns of an assignment; plain: with spec, nothing else is needed to run it. */
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *rows);
-/* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. */
-void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t leader_since);
+/* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. led_us: for
+ * how long the holder has led. */
+void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us);
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us); /* row: silent, workers */
 /* Why steps wait, for those that are still in the queue, while the holder leads; with an event for
  * each whose kind is another than before. */

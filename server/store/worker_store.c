@@ -45,9 +45,9 @@ void worker_store_delete(struct db_unit *u, struct str id_or_name, struct str ac
 	db_stmt(u, SQL_WORKER_DELETE, DB_TEXT(id_or_name), DB_TEXT(actor));
 }
 
-void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *times, size_t n)
+void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *ago, size_t n)
 {
-	db_stmt(u, SQL_WORKER_SEEN, DB_TEXTS(ids, n), DB_TIMES(times, n));
+	db_stmt(u, SQL_WORKER_SEEN, DB_TEXTS(ids, n), DB_INTS(ago, n));
 }
 
 void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_request *in)

@@ -12,7 +12,8 @@ void worker_store_get(struct db_unit *u, struct str id_or_name, int64_t offline_
 void worker_store_list(struct db_unit *u, struct str after, int64_t count, int64_t offline_after);
 void worker_store_set_state(struct db_unit *u, struct str id_or_name, int state, struct str actor);
 void worker_store_delete(struct db_unit *u, struct str id_or_name, struct str actor);
-void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *times, size_t n);
+/* ago: microseconds since each was seen. */
+void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *ago, size_t n);
 void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_request *in);
 
 /* Reports of several workers, for one statement. Rows: ord, id, run_id, state of what moved. */

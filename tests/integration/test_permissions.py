@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from harness import ROOT, Server, free_port, query, until
+from harness import ROOT, Second, query, until
 from stack import Wire, frame, submit
 from world import World
 
@@ -394,22 +394,6 @@ def test_a_worker_that_is_removed_is_out(server):
     third.sync()
     server.admin().delete(f"/api/v1/workers/{third.id}", expect=204)
     until(lambda: third.api.post("/api/v1/workers/self/sync", third.message()).status == 401, 10)
-
-
-class Second(Server):
-    """Another server of the first one's installation."""
-
-    def __init__(self, first):
-        super().__init__(first.pg, **first.settings)
-        self.dir, self.database, self.token = first.dir, first.database, first.token
-
-    def __enter__(self):
-        self.log_path, self.port = self.dir / "log-2", free_port()
-        self.start()
-        return self
-
-    def __exit__(self, *exc):
-        self.stop()
 
 
 def test_what_another_server_changes_is_heard(world, server):

@@ -316,3 +316,28 @@ class Server:
         values = ", ".join("'" + str(v).replace("'", "''") + "'" for v in columns.values())
         self.sql(f"INSERT INTO token ({', '.join(columns)}) VALUES ({values})")
         return body + check
+
+
+class Second(Server):
+    """Another server of the first one's installation."""
+
+    def __init__(self, first):
+        super().__init__(first.pg, **first.settings)
+        self.first, self.dir, self.database = first, first.dir, first.database
+
+    def admin(self):
+        if self.first.token is None:
+            self.first.admin()
+        return self.client(self.first.token)
+
+    def __enter__(self):
+        self.log_path, self.port = self.dir / "log-2", free_port()
+        self.start()
+        return self
+
+    def __exit__(self, kind, *exc):
+        try:
+            self.stop()
+        finally:
+            if kind is not None:
+                print(self.log())

@@ -73,10 +73,12 @@ def whereabouts(entry):
 
 
 class Worker:
-    """A tidemill-worker with a work folder of its own. settings: like TIDEMILL_<NAME>, in lower case."""
+    """A tidemill-worker with a work folder of its own. url: where it reaches the server, if not directly. settings: like
+    TIDEMILL_<NAME>, in lower case."""
 
-    def __init__(self, server, name, **settings):
+    def __init__(self, server, name, url=None, **settings):
         self.server, self.name, self.settings = server, name, settings
+        self.url = url or f"http://127.0.0.1:{server.port}"
         self.proc = None
 
     def __enter__(self):
@@ -98,7 +100,7 @@ class Worker:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def env(self):
-        env = {"PATH": os.environ["PATH"], **SANITIZERS, "TIDEMILL_SERVER": f"http://127.0.0.1:{self.server.port}",
+        env = {"PATH": os.environ["PATH"], **SANITIZERS, "TIDEMILL_SERVER": self.url,
                "TIDEMILL_NAME": self.name, "TIDEMILL_WORK_DIR": str(self.dir / "work"),
                "TIDEMILL_RUNTIMES": "process", "TIDEMILL_ALLOW_LOCAL_GIT": "1"}
         env.update({f"TIDEMILL_{k.upper()}": str(v) for k, v in self.settings.items()})
