@@ -3,7 +3,8 @@
 const char *const input_type_names[] = { "string", "integer", "number", "boolean", "date", NULL };
 const char *const concurrency_policy_names[] = { "queue", "cancel_running", "refuse", NULL };
 const char *const runtime_names[] = { "docker", "process", "kubernetes", NULL };
-const char *const output_kind_names[] = { "files", "model", "predictions", "observations", NULL };
+const char *const output_kind_names[] = { "files", "model", "predictions", "observations", "value",
+	NULL };
 const char *const missed_policy_names[] = { "none", "last", "all", NULL };
 const char *const dst_policy_names[] = { "once", "skip", NULL };
 const char *const upstream_state_names[] = { "succeeded", "failed", "ended", NULL };
@@ -205,6 +206,8 @@ const struct field step_spec_fields[] = {
 		.max = 100,
 		.doc = "Steps that must have succeeded; their outputs are in "
 		       "TIDEMILL_INPUT_<STEP>" },
+	{ "if", FIELD_STR, FIELD_OMIT_EMPTY, AT(condition), .min = 1, .max = 255,
+		.doc = "Skip the step, and what needs it, unless this is true: ${…} of a boolean" },
 	{ "run", FIELD_RAW, Q, AT(run), .max = RUN_MAX,
 		.schema =
 			"{\"oneOf\":[{\"type\":\"array\",\"items\":{\"type\":\"string\"},"

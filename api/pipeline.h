@@ -9,6 +9,8 @@
 #include "lib/json/field.h"
 
 enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256, WORD_MAX = 65536, RUN_MAX = 65536 };
+/* Bytes of one output of kind value, and of all that a step has. */
+enum { VALUE_MAX = 65536, VALUES_MAX = 262144 };
 
 struct metadata {
 	struct str name;
@@ -59,6 +61,7 @@ enum output_kind {
 	OUTPUT_MODEL,
 	OUTPUT_PREDICTIONS,
 	OUTPUT_OBSERVATIONS,
+	OUTPUT_VALUE, /* a short text, for ${steps.NAME.outputs.KEY} */
 	OUTPUT_KIND_COUNT
 };
 extern const char *const output_kind_names[];
@@ -143,6 +146,7 @@ struct log_spec {
 struct step_spec {
 	struct str name;
 	struct list needs; /* struct str */
+	struct str condition; /* `if`: true or false, or ${…}; "": true */
 	struct str run; /* JSON text: a list, or a string for /bin/sh -c */
 	struct str image;
 	struct list runtimes; /* int, enum runtime_kind, in order of preference */

@@ -72,6 +72,9 @@ extern const char *const attempt_state_names[];
 	X(GPU_FAULT, "gpu_fault", INFRA, "A GPU reported a fault")                                 \
 	X(WORKER_LOST, "worker_lost", INFRA, "The worker was not heard of for too long")           \
 	X(NEED_FAILED, "need_failed", USER, "A step that it needs did not succeed")                \
+	X(NEED_SKIPPED, "need_skipped", USER, "A step that it needs was skipped")                  \
+	X(CONDITION_FALSE, "condition_false", USER, "Its condition is false")                      \
+	X(BAD_VALUE, "bad_value", USER, "What another step has put out cannot be used here")       \
 	X(MODEL_INVALID, "model_invalid", USER, "The model could not be registered")               \
 	X(CANCELLED, "cancelled", CANCEL, "It was cancelled")                                      \
 	X(SUPERSEDED, "superseded", INFRA, "A newer attempt has taken over")

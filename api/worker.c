@@ -264,6 +264,8 @@ static const struct field output_files_fields[] = {
 	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name), .doc = "Name of the output" },
 	{ "files", FIELD_LIST, Q, AT(files), ITEMS(file), .max = FILES_MAX,
 		.doc = "Its files, uploaded before" },
+	{ "value", FIELD_STR, FIELD_TEXT | FIELD_OMIT_EMPTY, AT(value), HAS(has_value),
+		.max = VALUE_MAX, .doc = "The bytes of the file of an output of kind value" },
 	{ 0 },
 };
 #undef THIS

@@ -186,6 +186,8 @@ extern const struct field log_matches_fields[];
 struct output_files {
 	struct str name;
 	struct list files; /* struct file */
+	struct str value; /* of kind value: the bytes of its file */
+	bool has_value;
 };
 struct outputs_put {
 	int64_t epoch;

@@ -10,13 +10,13 @@ WITH r AS MATERIALIZED (
 		r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
 			AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
 			AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
-		r.concurrency_group,
+		r.concurrency_group, r.look,
 		r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
 	FROM unnest($1::text[]) WITH ORDINALITY AS x(id, ord) JOIN run r ON r.id = x.id AND r.id = ANY ($1)
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
-	r.finishing_work,
-	s.id, s.name, s.needs, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+	r.finishing_work, r.look,
+	s.id, s.name, s.needs, s.late, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
 	CASE WHEN a.state IN ('failed', 'lost') THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
@@ -40,6 +40,25 @@ UPDATE step s SET state = x.state, reason = x.reason, message = x.message, user_
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[])
 	AS x(id, state, reason, message, user_failures, infra_failures, started_at)
 WHERE s.id = ANY ($1) AND s.id = x.id;
+
+-- name: engine_step_spec :exec
+-- params: ids text[], specs jsonb[]
+UPDATE step s SET spec = x.spec, late = false FROM unnest($1::text[], $2::jsonb[]) AS x(id, spec)
+WHERE s.id = ANY ($1) AND s.id = x.id;
+
+-- name: engine_look_set :exec
+-- params: id text, look bool
+UPDATE run SET look = $2 WHERE id = $1;
+
+-- What a run's steps are filled in with: its inputs, and the values that steps have put out, of which only those are named
+-- that have ended well.
+-- name: engine_context :one
+-- params: run_id text
+SELECT r.spec, r.inputs,
+	coalesce((SELECT jsonb_object_agg('steps.' || s.name || '.outputs.' || o.key, o.value -> 'value')
+		FROM step s CROSS JOIN LATERAL jsonb_each(s.outputs) o
+		WHERE s.run_id = r.id AND o.value ? 'value'), '{}') AS outputs
+FROM run r WHERE r.id = $1;
 
 -- name: engine_checkpoint_delete :exec
 -- params: step_ids text[]
@@ -89,6 +108,8 @@ SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 
 -- params: count bigint
 SELECT id FROM (
 	SELECT r.id FROM run r WHERE r.state = 'queued' AND r.admitted_at IS NULL
+	UNION
+	SELECT r.id FROM run r WHERE r.look AND r.state IN ('queued', 'running')
 	UNION
 	SELECT r.id FROM run r WHERE r.state = 'finishing'
 	UNION

@@ -129,7 +129,7 @@ SELECT step_id, step, output, path, size, digest FROM (
 -- The metrics of the step that made the model go with its version: the first thousands, should there be more.
 -- name: finish_steps :many
 -- params: run_id text
-SELECT s.id, s.name, s.tracking_run,
+SELECT s.id, s.name, s.tracking_run, s.state, s.message,
 	coalesce((SELECT a.evidence ->> 'image_digest' FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1), '')
 		AS image_digest,
 	coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM (

@@ -41,23 +41,23 @@ FROM unnest($1::text[], $2::text[]) AS x(p, n) WHERE e.project_id = x.p AND e.na
 
 -- Many runs at once. Each registered pipeline counts its own.
 -- name: run_insert :many
--- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[]
+-- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[], looks bool[]
 WITH x AS (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::jsonb[], $8::text[],
-		$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::jsonb[]) WITH ORDINALITY
+		$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::jsonb[], $17::bool[]) WITH ORDINALITY
 		AS x(id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit, trigger, trigger_key,
-			decision_id, group_name, group_policy, actor, models, ord)
+			decision_id, group_name, group_policy, actor, models, look, ord)
 ), counts AS (
 	SELECT pipeline_id, count(*) AS n FROM x WHERE pipeline_id <> '' GROUP BY pipeline_id ORDER BY pipeline_id
 ), counted AS (
 	UPDATE pipeline p SET runs = p.runs + c.n FROM counts c WHERE p.id = c.pipeline_id RETURNING p.id, p.runs - c.n AS base
 ), made AS (
 	INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, labels, repository, commit, trigger,
-		trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models)
+		trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models, look)
 	SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
 		coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), CASE WHEN x.group_name = '' THEN now() END, x.spec, x.inputs, x.labels,
 		x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
-		nullif(x.group_policy, ''), nullif(x.actor, ''), x.models
+		nullif(x.group_policy, ''), nullif(x.actor, ''), x.models, x.look
 	FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id
 	RETURNING id, number, experiment_id, created_at, version
 )
@@ -68,13 +68,14 @@ SELECT x.ord, made.number, made.experiment_id, made.created_at, made.version FRO
 INSERT INTO run_dataset (run_id, name, version_id)
 SELECT r, n, v FROM unnest($1::text[], $2::text[], $3::text[]) AS t(r, n, v);
 
+-- more: what most steps do not have: late.
 -- name: step_insert :exec
--- params: ids text[], run_ids text[], project_ids text[], names text[], positions bigint[], needs jsonb[], specs jsonb[], states text[], tracking_runs text[]
-INSERT INTO step (id, run_id, project_id, name, position, needs, spec, state, tracking_run, queued_at)
+-- params: ids text[], run_ids text[], project_ids text[], names text[], positions bigint[], needs jsonb[], specs jsonb[], states text[], tracking_runs text[], more jsonb[]
+INSERT INTO step (id, run_id, project_id, name, position, needs, spec, state, tracking_run, queued_at, late)
 SELECT x.id, x.run_id, x.project_id, x.name, x.position::int, ARRAY(SELECT jsonb_array_elements_text(x.needs)), x.spec, x.state,
-	x.tracking_run, CASE WHEN x.state = 'queued' THEN now() END
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::text[], $9::text[])
-	AS x(id, run_id, project_id, name, position, needs, spec, state, tracking_run);
+	x.tracking_run, CASE WHEN x.state = 'queued' THEN now() END, x.more ? 'late'
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::text[], $9::text[],
+	$10::jsonb[]) AS x(id, run_id, project_id, name, position, needs, spec, state, tracking_run, more);
 
 -- name: step_tracking_insert :exec
 -- params: tracking_runs text[], step_ids text[], names text[], project_ids text[], pipelines text[], start_time bigint

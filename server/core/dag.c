@@ -235,7 +235,8 @@ static enum dag_outcome outcome(const int *states, size_t n, bool cancelling)
 			return DAG_GOING;
 		count[states[i]]++;
 	}
-	if (cancelling && count[FSM_STEP_SUCCEEDED] < n)
+	bool well = count[FSM_STEP_FAILED] == 0 && count[FSM_STEP_CANCELLED] == 0;
+	if (cancelling && !well)
 		return DAG_CANCELLED;
 	if (count[FSM_STEP_FAILED] != 0)
 		return DAG_FAILED;

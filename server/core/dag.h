@@ -37,15 +37,16 @@ enum dag_outcome {
 
 struct dag_next {
 	const uint32_t *ready; /* waiting → queued */
-	const uint32_t *skip; /* waiting → skipped, reason need_failed */
+	const uint32_t *skip; /* waiting → skipped: something that it needs did not succeed */
 	const uint32_t *cancel; /* waiting or queued → cancelled at once; no worker has them */
 	size_t ready_n, skip_n, cancel_n;
 	enum dag_outcome outcome; /* once these changes are made */
 };
 
 /* states[i] is the enum fsm_step_state of step i. `cancelling`: the run is to end; nothing new is
- * started, and the outcome is cancelled unless every step succeeded before it took effect. Without
- * that, one failed step makes the run failed when all have ended; other branches run on. */
+ * started, and the outcome is cancelled unless every step succeeded, or was skipped because of its
+ * condition, before it took effect. Without that, one failed step makes the run failed when all
+ * have ended; other branches run on. */
 void dag_advance(const struct dag *d, const int *states, bool cancelling, struct arena *a,
 	struct dag_next *ret);
 

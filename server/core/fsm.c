@@ -7,12 +7,13 @@ enum { no = -1 };
 static const char *const run_states[] = { "queued", "running", "finishing", "succeeded", "failed",
 	"cancelled" };
 static const char *const run_events[] = { "start", "finish", "succeed", "fail", "cancel" };
-/* A run that is finishing has done all its work: it can no longer be cancelled. */
+/* A run of which no command had to be run passes over running. A run that is finishing has done all
+ * its work: it can no longer be cancelled. */
 enum { RQ = FSM_RUN_QUEUED, RR = FSM_RUN_RUNNING, RF = FSM_RUN_FINISHING, RS = FSM_RUN_SUCCEEDED,
 	RX = FSM_RUN_FAILED, RC = FSM_RUN_CANCELLED };
 static const signed char run_next[FSM_RUN_STATES][FSM_RUN_EVENTS] = {
 	/*         start finish succeed fail cancel */
-	[RQ] = {   RR,   no,    no,     RX,  RC },
+	[RQ] = {   RR,   RF,    RS,     RX,  RC },
 	[RR] = {   RR,   RF,    RS,     RX,  RC },
 	[RF] = {   no,   RF,    RS,     RX,  no },
 	[RS] = {   no,   no,    RS,     no,  no },
@@ -25,13 +26,14 @@ static const char *const step_states[] = { "waiting", "queued", "assigned", "run
 static const char *const step_events[] = { "ready", "assign", "run", "finish", "succeed", "retry",
 	"fail", "cancel", "skip" };
 /* Reports may jump over states (running was never seen), so each open state leads to each end. A
- * queued step fails when its time in the queue is over. */
+ * queued step fails when its time in the queue is over, a waiting one when what it needs has put out
+ * something that it cannot use. */
 enum { SW = FSM_STEP_WAITING, SQ = FSM_STEP_QUEUED, SA = FSM_STEP_ASSIGNED, SR = FSM_STEP_RUNNING,
 	SF = FSM_STEP_FINISHING, SS = FSM_STEP_SUCCEEDED, SX = FSM_STEP_FAILED,
 	SC = FSM_STEP_CANCELLED, SK = FSM_STEP_SKIPPED };
 static const signed char step_next[FSM_STEP_STATES][FSM_STEP_EVENTS] = {
 	/*         ready assign run finish succeed retry fail cancel skip */
-	[SW] = {   SQ,   no,    no, no,    no,     no,   no,  SC,    SK },
+	[SW] = {   SQ,   no,    no, no,    no,     no,   SX,  SC,    SK },
 	[SQ] = {   SQ,   SA,    no, no,    no,     SQ,   SX,  SC,    no },
 	[SA] = {   no,   SA,    SR, SF,    SS,     SQ,   SX,  SC,    no },
 	[SR] = {   no,   no,    SR, SF,    SS,     SQ,   SX,  SC,    no },

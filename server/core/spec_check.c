@@ -17,6 +17,7 @@ struct check {
 	struct render_scope scope;
 	struct arena *a;
 	struct err *e;
+	struct err *why; /* of a reference to a step that cannot be: ERR_OK when there is none */
 };
 
 static int under(struct err *e, struct str segment)
@@ -251,22 +252,52 @@ int spec_find_output(
 		e, "", "is no STEP.OUTPUT of this pipeline%s", near.best.n != 0 ? text : "");
 }
 
-/* steps.NAME.outputs.KEY: NAME is a direct need of the step, KEY one of its outputs. */
+/* Whether the step that is looked at needs the other one, at once or by others. */
+static bool needs_step(const struct check *c, size_t other)
+{
+	size_t n = 0, at = (size_t)(c->step - c->s->steps);
+	bool *seen = arena_array_of(c->a, bool, c->s->steps_n + 1);
+	uint32_t *todo = arena_array_of(c->a, uint32_t, c->s->steps_n + 1);
+
+	for (todo[n++] = (uint32_t)at; n > 0;) {
+		at = todo[--n];
+		for (uint32_t k = c->dag.need_at[at]; k < c->dag.need_at[at + 1]; k++) {
+			uint32_t need = c->dag.need[k];
+			if (need == other)
+				return true;
+			if (!seen[need])
+				todo[n++] = need;
+			seen[need] = true;
+		}
+	}
+	return false;
+}
+
+/* steps.NAME.outputs.KEY: NAME is a step that this one needs, KEY one of its values. */
 static bool known_output(const struct check *c, struct str rest)
 {
 	ptrdiff_t at = str_find(rest, STR(".outputs."));
 
-	if (at <= 0)
+	if (at <= 0 || c->step == NULL)
 		return false;
 	struct str name = str_slice(rest, 0, (size_t)at);
-	ptrdiff_t step = find_step(c->s, name);
-	if (step < 0 || c->step == NULL ||
-		find_output(&c->s->steps[step], str_slice(rest, (size_t)at + 9, rest.n)) < 0)
+	struct str key = str_slice(rest, (size_t)at + 9, rest.n);
+	ptrdiff_t step = find_step(c->s, name), output;
+	if (step < 0 || (output = find_output(&c->s->steps[step], key)) < 0)
 		return false;
-	for (size_t i = 0; i < c->step->needs_n; i++)
-		if (str_eq(c->step->needs[i], name))
-			return true;
-	return false;
+	name = names_shown(name);
+	key = names_shown(key);
+	if (c->s->steps[step].outputs[output].kind != SPEC_OUTPUT_VALUE)
+		(void)err_field(c->why, "",
+			"the output '%.*s' of '%.*s' is not of kind value: only values can be "
+			"named here, files are in TIDEMILL_INPUT_<STEP>",
+			STR_ARG(key), STR_ARG(name));
+	else if (!needs_step(c, (size_t)step))
+		(void)err_field(c->why, "",
+			"'steps.%.*s.outputs.%.*s' is not there yet: '%.*s' does not need '%.*s'",
+			STR_ARG(name), STR_ARG(key), STR_ARG(names_shown(c->step->name)),
+			STR_ARG(name));
+	return c->why->code == ERR_OK;
 }
 
 /* Everything is checked as if its value came later: only existence matters here. */
@@ -306,7 +337,25 @@ static int check_text(struct check *c, struct str text)
 
 	if (!render_has_reference(text))
 		return 0;
-	return render_text(text, &c->scope, SPEC_ARGV_BYTES_MAX, c->a, &out, NULL, c->e);
+	c->why->code = ERR_OK;
+	if (render_text(text, &c->scope, SPEC_ARGV_BYTES_MAX, c->a, &out, NULL, c->e) == 0)
+		return 0;
+	if (c->why->code != ERR_OK)
+		*c->e = *c->why;
+	return -1;
+}
+
+static int check_condition(struct check *c)
+{
+	struct str text = c->step->condition;
+
+	if (text.n == 0 || str_is(text, "true") || str_is(text, "false") ||
+		(render_has_reference(text) && check_text(c, text) == 0))
+		return 0;
+	if (!render_has_reference(text))
+		(void)err_field(c->e, "", "must be true, false or a ${…} that is one of them");
+	err_field_prefix(c->e, "if");
+	return -1;
 }
 
 static int check_command(struct check *c)
@@ -392,7 +441,7 @@ static int check_step(struct check *c)
 {
 	const struct spec_step *st = c->step;
 
-	if (check_command(c) < 0 || check_image(c) < 0)
+	if (check_condition(c) < 0 || check_command(c) < 0 || check_image(c) < 0)
 		return -1;
 	if (check_env(st, c->e) < 0) {
 		err_field_prefix(c->e, "env");
@@ -419,7 +468,8 @@ static int check_step(struct check *c)
 
 static int check_kind(struct check *c, struct str ref, enum spec_output_kind want, const char *at)
 {
-	static const char *const kinds[] = { "files", "model", "predictions", "observations" };
+	static const char *const kinds[] = { "files", "model", "predictions", "observations",
+		"value" };
 	size_t step, output;
 
 	if (spec_find_output(c->s, ref, &step, &output, c->e) == 0) {
@@ -473,7 +523,8 @@ static int check_texts(struct check *c)
 
 int spec_check(const struct spec *s, struct arena *a, struct dag *ret_dag, struct err *e)
 {
-	struct check c = { .s = s, .a = a, .e = e };
+	struct err why = { .code = ERR_OK };
+	struct check c = { .s = s, .a = a, .e = e, .why = &why };
 
 	if (check_step_names(&c) < 0 ||
 		check_names(&c, s->datasets, s->datasets_n, "datasets") < 0 ||

@@ -15,7 +15,8 @@ enum spec_output_kind {
 	SPEC_OUTPUT_FILES,
 	SPEC_OUTPUT_MODEL,
 	SPEC_OUTPUT_PREDICTIONS,
-	SPEC_OUTPUT_OBSERVATIONS
+	SPEC_OUTPUT_OBSERVATIONS,
+	SPEC_OUTPUT_VALUE
 };
 
 struct spec_output {
@@ -36,6 +37,7 @@ struct spec_step {
 	const struct spec_variable *env;
 	const struct spec_output *outputs;
 	size_t needs_n, argv_n, env_n, outputs_n;
+	struct str condition; /* "" when there is none */
 	struct str image; /* "" when there is none; one with ${…} is checked once it is rendered */
 	bool wants_image; /* a runtime that needs one is acceptable */
 };

@@ -14,7 +14,7 @@
 #include "server/store/blob_store.h"
 #include "server/store/worker_store.h"
 
-enum { SUMMARY_MAX = 1 << 20 };
+enum { SUMMARY_MAX = 1 << 21 };
 
 static void superseded(struct call *c)
 {
@@ -129,6 +129,7 @@ static void attempt_upload(struct call *c)
 /* ---- committing outputs ---- */
 
 struct commit {
+	size_t values_left; /* bytes */
 	struct output_rows rows;
 	struct str summary;
 };
@@ -168,11 +169,39 @@ static int add_file(struct call *c, struct commit *k, const struct output_spec *
 	return 0;
 }
 
+/* The value is what its file holds: the digest tells. */
+static int check_value(const struct output_spec *o, const struct output_files *files, struct err *e)
+{
+	unsigned char digest[HASH_SIZE];
+	char hex[HASH_HEX + 1];
+
+	if (!files->has_value || files->files.n != 1)
+		return err_field(e, "/outputs",
+			"%.63s: an output of kind value is one file, sent with its value",
+			o->name.p);
+	if (files->value.n > VALUE_MAX)
+		return err_field(
+			e, "/outputs", "%.63s: a value has at most %d bytes", o->name.p, VALUE_MAX);
+	hash_sha256(files->value, digest);
+	if (!str_is(list_at(&files->files, struct file, 0)->digest, hash_hex(hex, digest)))
+		return err_field(
+			e, "/outputs", "%.63s: the value is not what its file holds", o->name.p);
+	return 0;
+}
+
 static int add_output(struct call *c, struct commit *k, struct jsn_out *w,
 	const struct output_spec *o, const struct output_files *files, struct err *e)
 {
 	int64_t bytes = 0;
 
+	if (o->kind == OUTPUT_VALUE) {
+		if (check_value(o, files, e) < 0)
+			return -1;
+		if (files->value.n > k->values_left)
+			return err_field(e, "/outputs",
+				"a step's values have at most %d bytes together", VALUES_MAX);
+		k->values_left -= files->value.n;
+	}
 	for (size_t i = 0; i < files->files.n; i++) {
 		const struct file *f = list_at(&files->files, struct file, i);
 		bytes += f->size;
@@ -189,6 +218,10 @@ static int add_output(struct call *c, struct commit *k, struct jsn_out *w,
 	jsn_int(w, (int64_t)files->files.n);
 	jsn_key(w, "bytes");
 	jsn_int(w, bytes);
+	if (o->kind == OUTPUT_VALUE) {
+		jsn_key(w, "value");
+		jsn_str(w, files->value);
+	}
 	jsn_obj_end(w);
 	return 0;
 }
@@ -224,6 +257,7 @@ static int make_commit(struct call *c, struct str spec_json, struct commit *k, s
 
 	if (field_decode_reply(step_spec_fields, spec_json, c->arena, &spec, e) < 0)
 		return -1;
+	k->values_left = VALUES_MAX;
 	buf_init(&b, SUMMARY_MAX);
 	struct jsn_out w = jsn_out(&b);
 	jsn_obj_begin(&w);

@@ -184,70 +184,6 @@ static void finish_read(struct finishing *f)
 	db_send(u, DB_READ, finish_on_run, f);
 }
 
-static struct str text_at(struct finishing *f, const struct db_rows *r, size_t i, const char *name)
-{
-	return arena_str(f->arena, db_str(r, i, db_col(r, name)));
-}
-
-static void read_outputs(struct finishing *f, const struct db_rows *r)
-{
-	f->n_outputs = r->n;
-	f->outputs = arena_array_of(f->arena, struct finish_output, r->n + 1);
-	for (size_t i = 0; i < r->n; i++) {
-		struct finish_output *o = &f->outputs[i];
-		struct str digest = db_str(r, i, db_col(r, "digest"));
-		o->step_id = text_at(f, r, i, "step_id");
-		o->step = text_at(f, r, i, "step");
-		o->output = text_at(f, r, i, "output");
-		o->path = text_at(f, r, i, "path");
-		o->blob.size = db_int(r, i, db_col(r, "size"));
-		BUG_ON(digest.n != HASH_SIZE);
-		memcpy(o->blob.digest, digest.p, HASH_SIZE);
-	}
-}
-
-static void read_steps(struct finishing *f, const struct db_rows *r)
-{
-	f->n_steps = r->n;
-	f->steps = arena_array_of(f->arena, struct finish_step, r->n + 1);
-	for (size_t i = 0; i < r->n; i++)
-		f->steps[i] = (struct finish_step){ .id = text_at(f, r, i, "id"),
-			.name = text_at(f, r, i, "name"),
-			.tracking_run = text_at(f, r, i, "tracking_run"),
-			.image_digest = text_at(f, r, i, "image_digest"),
-			.metrics = text_at(f, r, i, "metrics") };
-}
-
-static void read_datasets(struct finishing *f, const struct db_rows *r)
-{
-	f->n_datasets = r->n;
-	f->datasets = arena_array_of(f->arena, struct finish_dataset, r->n + 1);
-	for (size_t i = 0; i < r->n; i++)
-		f->datasets[i] = (struct finish_dataset){ .name = text_at(f, r, i, "name"),
-			.dataset = text_at(f, r, i, "dataset"),
-			.version_id = text_at(f, r, i, "version_id"),
-			.number = db_int(r, i, db_col(r, "number")) };
-}
-
-static int read_run(struct finishing *f, const struct db_rows *rows)
-{
-	const struct db_rows *r = &rows[0];
-
-	f->project_id = text_at(f, r, 0, "project_id");
-	f->group = text_at(f, r, 0, "concurrency_group");
-	f->decision_id = text_at(f, r, 0, "decision_id");
-	f->repository = text_at(f, r, 0, "repository");
-	f->commit = text_at(f, r, 0, "commit");
-	f->created_by = text_at(f, r, 0, "created_by");
-	f->models = text_at(f, r, 0, "models");
-	f->version = db_int(r, 0, db_col(r, "version"));
-	read_outputs(f, &rows[1]);
-	read_steps(f, &rows[2]);
-	read_datasets(f, &rows[3]);
-	return field_decode_reply(
-		pipeline_spec_fields, text_at(f, r, 0, "spec"), f->arena, &f->spec, &f->err);
-}
-
 static void finish_on_run(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct finishing *f = arg;
@@ -264,7 +200,7 @@ static void finish_on_run(void *arg, const struct db_rows *rows, const struct er
 		db_send(u, DB_READ, finish_on_retraining, f);
 		return;
 	}
-	if (read_run(f, rows) < 0) {
+	if (finish_read_run(f, rows) < 0) {
 		finish_end(f);
 	} else if (f->n_outputs > OUTPUTS_MAX) {
 		(void)err_set(&f->err, ERR_INVALID,
@@ -277,22 +213,11 @@ static void finish_on_run(void *arg, const struct db_rows *rows, const struct er
 
 /* ---- observations ---- */
 
-static const struct output_spec *spec_of(const struct finishing *f, const struct finish_output *o)
-{
-	for (size_t i = 0; i < f->spec.steps.n; i++) {
-		const struct step_spec *s = list_at(&f->spec.steps, struct step_spec, i);
-		for (size_t k = 0; str_eq(s->name, o->step) && k < s->outputs.n; k++)
-			if (str_eq(list_at(&s->outputs, struct output_spec, k)->name, o->output))
-				return list_at(&s->outputs, struct output_spec, k);
-	}
-	return NULL;
-}
-
 static void finish_feed(struct finishing *f)
 {
 	for (; f->fed < f->n_outputs; f->fed++) {
 		const struct finish_output *o = &f->outputs[f->fed];
-		const struct output_spec *spec = spec_of(f, o);
+		const struct output_spec *spec = finish_output_spec(f, o);
 		if (spec == NULL || spec->kind != OUTPUT_OBSERVATIONS)
 			continue;
 		f->feed = (struct feed){ .project_id = f->project_id,
@@ -364,12 +289,13 @@ static int read_monitors(struct finishing *f, const struct db_rows *r)
 		struct finish_monitor *m = &f->monitors[i];
 		struct monitor_spec spec;
 		struct err e;
-		*m = (struct finish_monitor){ .id = text_at(f, r, i, "id"),
+		*m = (struct finish_monitor){ .id = finish_text(f, r, i, "id"),
 			.version = db_int(r, i, db_col(r, "version")),
 			.watches = db_bool(r, i, db_col(r, "watches")),
 			.asked = db_bool(r, i, db_col(r, "asked")) };
-		if (monitor_spec_read(text_at(f, r, i, "spec"), f->arena, &spec, &e) < 0 ||
-			policy_state_read(text_at(f, r, i, "policy_state"), &m->state, &e) < 0) {
+		if (monitor_spec_read(finish_text(f, r, i, "spec"), f->arena, &spec, &e) < 0 ||
+			policy_state_read(finish_text(f, r, i, "policy_state"), &m->state, &e) <
+				0) {
 			f->err = e;
 			return -1;
 		}
@@ -423,8 +349,8 @@ static void finish_on_model(void *arg, const struct db_rows *rows, const struct 
 		return;
 	}
 	if (rows[0].n != 0) {
-		f->against_id = text_at(f, &rows[0], 0, "against_id");
-		f->promote_id = text_at(f, &rows[0], 0, "promote_id");
+		f->against_id = finish_text(f, &rows[0], 0, "against_id");
+		f->promote_id = finish_text(f, &rows[0], 0, "promote_id");
 	}
 	if (failed || arena_check(f->arena, &f->err) < 0) {
 		finish_fail_run(f, reason_names[REASON_OUTPUT_INVALID]);
@@ -546,16 +472,17 @@ static int add_closing(struct finishing *f, struct db_unit *u, const struct db_r
 	struct monitor_spec spec;
 	struct policy_state state;
 
-	if (db_is_null(r, 0, db_col(r, "id")) || str_is(text_at(f, r, 0, "state"), "succeeded")) {
+	if (db_is_null(r, 0, db_col(r, "id")) ||
+		str_is(finish_text(f, r, 0, "state"), "succeeded")) {
 		retraining_store_close(u, f->run_id);
 		return 0;
 	}
-	if (monitor_spec_read(text_at(f, r, 0, "spec"), f->arena, &spec, &f->err) < 0 ||
-		policy_state_read(text_at(f, r, 0, "policy_state"), &state, &f->err) < 0)
+	if (monitor_spec_read(finish_text(f, r, 0, "spec"), f->arena, &spec, &f->err) < 0 ||
+		policy_state_read(finish_text(f, r, 0, "policy_state"), &state, &f->err) < 0)
 		return -1;
 	struct policy_rules rules = monitor_rules(&spec);
 	policy_failed(&rules, &state);
-	struct str id = text_at(f, r, 0, "id");
+	struct str id = finish_text(f, r, 0, "id");
 	monitor_store_advance(u, id, db_int(r, 0, db_col(r, "version")));
 	finish_store_monitor_state(u, id, policy_state_write(&state, f->arena));
 	retraining_store_close(u, f->run_id); /* the monitor first, as where a window closes */

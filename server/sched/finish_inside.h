@@ -1,4 +1,5 @@
-/* What the files of finish share: finish.c leads, finish_write.c writes. */
+/* What the files of finish share: finish.c leads, finish_read.c reads, finish_write.c
+ * writes. */
 #ifndef SERVER_SCHED_FINISH_INSIDE_H
 #define SERVER_SCHED_FINISH_INSIDE_H
 #include "lib/db/row.h"
@@ -15,7 +16,7 @@ struct finish_output {
 };
 
 struct finish_step {
-	struct str id, name, tracking_run, image_digest, metrics;
+	struct str id, name, tracking_run, image_digest, metrics, state, message;
 };
 
 struct finish_dataset {
@@ -53,7 +54,8 @@ struct finishing {
 	/* observations */
 	size_t fed; /* outputs that have been looked at */
 	struct feed feed;
-	struct str note; /* what is to be said of them on success; "" */
+	struct str note; /* what is to be said on success, of them and of what was left out; "" */
+	bool left_out; /* the model comes from a step that was skipped */
 	/* the model */
 	struct str against_id, promote_id; /* the versions that have the aliases now */
 	struct finish_monitor *monitors;
@@ -66,6 +68,14 @@ struct finishing {
 	const char *verdict; /* none, promoted, refused, needs_approval */
 	struct str verdict_reason;
 };
+
+/* A text of a row, in the arena of the try. */
+struct str finish_text(struct finishing *f, const struct db_rows *r, size_t i, const char *name);
+/* The run with its outputs, steps and data sets; the error is in f->err. */
+int finish_read_run(struct finishing *f, const struct db_rows *rows) MUST_CHECK;
+/* How the file declares the output, or NULL. */
+const struct output_spec *finish_output_spec(
+	const struct finishing *f, const struct finish_output *o);
 
 /* Whether the training data is what the version will say of it: rows that monitors can compare
  * with. Ends in done() with f->err, never inside the call. */

@@ -248,6 +248,8 @@ void finish_add_success(struct finishing *f, struct db_unit *u)
 		/* Monitors first, as all that lock both monitors and aliases. */
 		add_monitors(f, u, false);
 		add_model(f, u);
+	} else if (f->left_out) {
+		add_monitors(f, u, true);
 	}
 	retraining_store_close(u, f->run_id);
 	finish_store_state(u, f->run_id, "succeeded", STR(""), f->note);

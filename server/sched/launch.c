@@ -186,7 +186,8 @@ static void launch_read(struct flow *f)
 
 	f->scope = (struct spec_scope){ .run_id = f->run_id,
 		.window_start = f->in->window_start,
-		.window_end = f->in->window_end };
+		.window_end = f->in->window_end,
+		.later = true };
 	if (spec_read(f->source, f->arena, &f->file, &f->err) < 0 || check_name(f) < 0 ||
 		spec_fill_inputs(&f->file.spec, inputs, f->in->loose_inputs, f->arena, &f->scope,
 			&f->err) < 0) {
@@ -319,6 +320,7 @@ static int make_steps(struct flow *f)
 			.tracking_run = arena_str(f->arena, str_c(id_hex(hex))),
 			.state = STR("waiting"),
 			.position = (int64_t)i,
+			.more = f->late[i] ? STR("{\"late\":true}") : STR_NONE,
 		};
 		if (encode(f, step_spec_fields, s, &f->steps[i].spec) < 0)
 			return -1;
@@ -326,15 +328,27 @@ static int make_steps(struct flow *f)
 	return 0;
 }
 
-/* What can be queued at once is queued in the same commit; a run that its group may hold back is
- * looked at afterwards. */
+/* Nothing has to be looked up or worked out for its steps when they become ready. */
+static bool is_plain(const struct flow *f)
+{
+	const struct list *steps = &f->file.spec.steps;
+
+	for (size_t i = 0; i < steps->n; i++)
+		if (f->late[i] || list_at(steps, struct step_spec, i)->condition.n != 0)
+			return false;
+	return true;
+}
+
+/* What can be queued at once is queued in the same commit; a run that its group may hold back, or
+ * that is not plain, is looked at afterwards. */
 static int make_plan(struct flow *f)
 {
 	const struct list *specs = &f->file.spec.steps;
 	struct plan_run *run = &f->plan_run;
 	uint64_t random;
 
-	if (f->file.spec.has_concurrency)
+	f->look = !is_plain(f);
+	if (f->file.spec.has_concurrency || f->look)
 		return 0;
 	*run = (struct plan_run){ .id = f->run_id,
 		.project_id = f->in->project_id,
@@ -376,7 +390,8 @@ static void launch_write(struct flow *f)
 {
 	struct err e;
 
-	if (spec_render(&f->file.spec, &f->scope, f->arena, &f->err) < 0) {
+	f->late = arena_array_of(f->arena, bool, f->file.spec.steps.n);
+	if (spec_render(&f->file.spec, &f->scope, f->arena, f->late, &f->err) < 0) {
 		launch_fail(f);
 		return;
 	}

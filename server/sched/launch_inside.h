@@ -24,6 +24,8 @@ struct flow {
 	size_t datasets_n;
 	struct step_row *steps;
 	struct plan_run plan_run;
+	bool look; /* by whoever is first, after the commit */
+	bool *late; /* by step: it names what comes later */
 	struct plan *plan; /* the first look at the run; NULL: left to progress_run */
 };
 

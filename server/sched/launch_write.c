@@ -52,6 +52,7 @@ static struct run_row run_row_of(const struct flow *f)
 					: STR_NONE,
 		.actor = in->actor,
 		.models = f->models_json,
+		.look = f->look,
 	};
 }
 

@@ -7,26 +7,9 @@
 #include "server/core/retry.h"
 #include "server/sched/gpu_spec.h"
 #include "server/sched/log_policy.h"
-#include "server/store/engine_store.h"
+#include "server/sched/plan_inside.h"
 
 enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
-
-struct plan {
-	const struct plan_run *run;
-	int64_t now;
-	uint64_t random;
-	struct arena *arena;
-	int *states; /* of all steps, as they will be */
-	struct step_updates steps;
-	struct queue_rows queue;
-	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
-	size_t unqueue_n, cancel_n, tracking_n;
-	struct events events;
-	int run_state;
-	const char *run_reason;
-	struct str run_message;
-	bool run_changed;
-};
 
 /* ---- pieces that are collected ---- */
 
@@ -76,19 +59,21 @@ static const char *tracking_status_of(int state)
 	return NULL;
 }
 
-struct change {
-	int state;
-	struct str reason, message;
-	int64_t user_failures, infra_failures, started_at;
-};
+/* What needs it is skipped because something failed. */
+static bool is_bad(int state, struct str reason)
+{
+	return state == STEP_FAILED || state == STEP_CANCELLED ||
+	       (state == STEP_SKIPPED && str_is(reason, reason_names[REASON_NEED_FAILED]));
+}
 
-static void set_step(struct plan *p, size_t i, const struct change *c)
+void plan_set_step(struct plan *p, size_t i, const struct plan_change *c)
 {
 	const struct plan_step *s = &p->run->steps[i];
 	const char *status = tracking_status_of(c->state);
 	size_t k = p->steps.n++;
 
 	p->states[i] = c->state;
+	p->bad[i] = is_bad(c->state, c->reason);
 	p->steps.ids[k] = s->id;
 	p->steps.states[k] = str_c(step_state_names[c->state]);
 	p->steps.reasons[k] = c->reason.p != NULL ? c->reason : STR("");
@@ -172,7 +157,7 @@ static int64_t gpu_count(struct plan *p, struct str gpus_json)
 	return gpu_spec_read(gpus_json, p->arena, &want, &e) == 0 ? want.count : 0;
 }
 
-static int spec_of(struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e)
+int plan_spec_of(struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e)
 {
 	if (s->parsed == NULL)
 		return field_decode_reply(step_spec_fields, s->spec, p->arena, ret, e);
@@ -180,29 +165,25 @@ static int spec_of(struct plan *p, const struct plan_step *s, struct step_spec *
 	return 0;
 }
 
-static int queue_step(struct plan *p, size_t i, int64_t not_before, struct err *e)
+void plan_queue_step(struct plan *p, size_t i, const struct step_spec *spec, int64_t not_before)
 {
 	const struct plan_step *s = &p->run->steps[i];
-	struct step_spec spec;
 	size_t k = p->queue.n++;
 
-	if (spec_of(p, s, &spec, e) < 0)
-		return -1;
 	p->queue.run_ids[k] = p->run->id;
 	p->queue.project_ids[k] = p->run->project_id;
 	p->queue.step_ids[k] = s->id;
-	p->queue.priorities[k] = spec.placement.priority;
-	p->queue.cpus[k] = spec.resources.cpus;
-	p->queue.memory[k] = spec.resources.memory;
-	p->queue.disk[k] = spec.resources.disk;
-	p->queue.gpus[k] = gpu_count(p, spec.resources.gpus);
-	p->queue.pools[k] = spec.placement.pool.n != 0 ? spec.placement.pool : STR("default");
-	p->queue.requests[k] = request_json(p, &spec, &s->avoid_workers);
+	p->queue.priorities[k] = spec->placement.priority;
+	p->queue.cpus[k] = spec->resources.cpus;
+	p->queue.memory[k] = spec->resources.memory;
+	p->queue.disk[k] = spec->resources.disk;
+	p->queue.gpus[k] = gpu_count(p, spec->resources.gpus);
+	p->queue.pools[k] = spec->placement.pool.n != 0 ? spec->placement.pool : STR("default");
+	p->queue.requests[k] = request_json(p, spec, &s->avoid_workers);
 	p->queue.not_before[k] = not_before != 0 ? not_before : INT64_MIN;
-	p->queue.deadlines[k] = spec.timeouts.queue.text.n != 0
-					? clock_add(p->now, spec.timeouts.queue.span, 1)
+	p->queue.deadlines[k] = spec->timeouts.queue.text.n != 0
+					? clock_add(p->now, spec->timeouts.queue.span, 1)
 					: INT64_MIN;
-	return 0;
 }
 
 /* ---- what has become of attempts ---- */
@@ -239,7 +220,7 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 	bool begun = reason != REASON_WORKER_LOST || s->attempt_started_at != 0;
 	struct retry_verdict v =
 		retry_decide(&policy, &counts, blame, begun, p->random + i * 0x9e3779b97f4a7c15u);
-	struct change c = { .reason = s->attempt_reason,
+	struct plan_change c = { .reason = s->attempt_reason,
 		.message = s->attempt_message,
 		.user_failures = v.user,
 		.infra_failures = v.infra,
@@ -252,8 +233,10 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 	}
 	if (v.again)
 		c.state = p->run->cancelling ? STEP_CANCELLED : STEP_QUEUED;
-	set_step(p, i, &c);
-	return c.state == STEP_QUEUED ? queue_step(p, i, p->now + v.delay, e) : 0;
+	plan_set_step(p, i, &c);
+	if (c.state == STEP_QUEUED)
+		plan_queue_step(p, i, &spec, p->now + v.delay);
+	return 0;
 }
 
 static void step_follows(struct plan *p, size_t i, int state)
@@ -262,8 +245,8 @@ static void step_follows(struct plan *p, size_t i, int state)
 
 	if (state == s->state)
 		return;
-	set_step(p, i,
-		&(struct change){ .state = state,
+	plan_set_step(p, i,
+		&(struct plan_change){ .state = state,
 			.started_at = s->attempt_started_at,
 			.message = s->attempt_message,
 			.reason = s->attempt_reason,
@@ -308,8 +291,8 @@ static int look_at_deadline(struct plan *p, size_t i, struct err *e)
 	if (field_decode_reply(step_spec_fields, s->spec, p->arena, &spec, e) < 0)
 		return -1;
 	p->unqueue[p->unqueue_n++] = s->id;
-	set_step(p, i,
-		&(struct change){ .state = STEP_FAILED,
+	plan_set_step(p, i,
+		&(struct plan_change){ .state = STEP_FAILED,
 			.reason = str_c(reason_names[REASON_QUEUE_TIMEOUT]),
 			.message =
 				arena_printf(p->arena, "No worker took the step within %.*s%s%.*s",
@@ -332,30 +315,55 @@ static int build_dag(const struct plan_run *run, struct arena *a, struct dag *re
 	return dag_build(steps, run->n, a, ret, e);
 }
 
+/* What did not succeed of what a step needs, in words. */
+static void skip_step(struct plan *p, const struct dag *d, size_t i)
+{
+	enum reason reason = REASON_NEED_SKIPPED;
+	struct str name = STR("");
+
+	for (uint32_t k = d->need_at[i]; k < d->need_at[i + 1]; k++) {
+		int state = p->states[d->need[k]];
+		if (state < STEP_FAILED || (reason == REASON_NEED_FAILED && name.n != 0))
+			continue;
+		if (p->bad[d->need[k]])
+			reason = REASON_NEED_FAILED;
+		if (p->bad[d->need[k]] || name.n == 0)
+			name = p->run->steps[d->need[k]].name;
+	}
+	plan_set_step(p, i,
+		&(struct plan_change){ .state = STEP_SKIPPED,
+			.reason = str_c(reason_names[reason]),
+			.message = arena_printf(
+				p->arena, "%s: %.*s", reason_sentence(reason), STR_ARG(name)) });
+}
+
+static void cancel_step(struct plan *p, size_t i)
+{
+	p->unqueue[p->unqueue_n++] = p->run->steps[i].id;
+	plan_set_step(p, i,
+		&(struct plan_change){ .state = STEP_CANCELLED,
+			.reason = str_c(reason_names[REASON_CANCELLED]),
+			.message = str_c(reason_sentence(REASON_CANCELLED)) });
+}
+
+/* Again when a step has ended at once, which decides about others. */
 static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
 {
 	struct dag dag;
 
 	if (build_dag(p->run, p->arena, &dag, e) < 0)
 		return -1;
-	dag_advance(&dag, p->states, p->run->cancelling, p->arena, next);
-	for (size_t i = 0; i < next->ready_n; i++) {
-		set_step(p, next->ready[i], &(struct change){ .state = STEP_QUEUED });
-		if (queue_step(p, next->ready[i], 0, e) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < next->skip_n; i++)
-		set_step(p, next->skip[i],
-			&(struct change){ .state = STEP_SKIPPED,
-				.reason = str_c(reason_names[REASON_NEED_FAILED]),
-				.message = str_c(reason_sentence(REASON_NEED_FAILED)) });
-	for (size_t i = 0; i < next->cancel_n; i++) {
-		p->unqueue[p->unqueue_n++] = p->run->steps[next->cancel[i]].id;
-		set_step(p, next->cancel[i],
-			&(struct change){ .state = STEP_CANCELLED,
-				.reason = str_c(reason_names[REASON_CANCELLED]),
-				.message = str_c(reason_sentence(REASON_CANCELLED)) });
-	}
+	do {
+		p->ended = false;
+		dag_advance(&dag, p->states, p->run->cancelling, p->arena, next);
+		for (size_t i = 0; i < next->ready_n; i++)
+			if (plan_step_ready(p, next->ready[i], e) < 0)
+				return -1;
+		for (size_t i = 0; i < next->skip_n; i++)
+			skip_step(p, &dag, next->skip[i]);
+		for (size_t i = 0; i < next->cancel_n; i++)
+			cancel_step(p, next->cancel[i]);
+	} while (p->ended);
 	return 0;
 }
 
@@ -429,6 +437,9 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.run_state = run->state,
 		.run_reason = "",
 		.states = arena_array_of(a, int, n),
+		.bad = arena_array_of(a, bool, n),
+		.spec_ids = arena_array_of(a, struct str, n),
+		.specs = arena_array_of(a, struct str, n),
 		.unqueue = arena_array_of(a, struct str, n),
 		.cancel_attempts = arena_array_of(a, struct str, n),
 		.tracking = arena_array_of(a, struct str, 2 * n),
@@ -436,8 +447,10 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 	step_updates_init(&p->steps, 2 * n, a);
 	queue_rows_init(&p->queue, 2 * n, a);
 	events_init(&p->events, m, a);
-	for (size_t i = 0; i < run->n; i++)
+	for (size_t i = 0; i < run->n; i++) {
 		p->states[i] = run->steps[i].state;
+		p->bad[i] = is_bad(run->steps[i].state, run->steps[i].reason);
+	}
 	return p;
 }
 
@@ -460,7 +473,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	conclude(p, &next);
 	if (arena_check(a, e) < 0)
 		return -1;
-	if (p->steps.n != 0 || p->cancel_n != 0 || p->run_changed)
+	if (p->steps.n != 0 || p->cancel_n != 0 || p->run_changed || run->look)
 		*ret_plan = p;
 	return 0;
 }
@@ -545,9 +558,11 @@ void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int
 	engine_store_advance(u, &all.runs);
 	engine_store_unqueue(u, all.unqueue, all.unqueue_n);
 	engine_store_update_steps(u, &all.steps);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		if (!plans[i]->run->admitted)
 			engine_store_run_admitted(u, plans[i]->run->id);
+		plan_add_ready(u, plans[i]);
+	}
 	engine_store_queue(u, &all.queue);
 	engine_store_cancel_attempts(u, all.cancel_attempts, all.cancel_n);
 	engine_store_tracking(u, all.tracking, all.tracking_status, all.tracking_n, now / 1000);

@@ -14,12 +14,14 @@
 
 struct db_unit;
 
+struct spec_scope;
 struct step_spec;
 
 struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
 	const struct step_spec *parsed; /* the same; NULL: from the text */
 	struct list needs; /* struct str */
+	bool late; /* its spec is filled in when it becomes ready */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */
 	int64_t deadline; /* of its time in the queue; 0: none */
@@ -41,6 +43,9 @@ struct plan_run {
 	bool cancelling, finishing_work;
 	bool admitted; /* its concurrency group has let it in, or it has none */
 	bool blocked; /* an older run of its group is open */
+	bool look; /* it is marked as to be looked at */
+	const struct spec_scope
+		*scope; /* what late steps are filled in with; NULL: there are none */
 	struct plan_step *steps;
 	size_t n;
 };

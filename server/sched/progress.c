@@ -1,8 +1,9 @@
 /*
- * One look at a run is a small flow: progress_run → (read) look_on_read → (plan) → (write)
- * look_on_written. Reads and writes are shared with the looks at other runs that come meanwhile
- * (lib/db/group): at any time one batch of each is under way. While a look at a run is under way,
- * further calls for the same run only ask for one more look after it.
+ * One look at a run is a small flow: progress_run → (read) look_on_read → (what its steps are
+ * filled in with) look_on_context → look_plan → (write) look_on_written. Reads and writes are
+ * shared with the looks at other runs that come meanwhile (lib/db/group): at any time one batch of
+ * each is under way. While a look at a run is under way, further calls for the same run only ask
+ * for one more look after it.
  */
 #include "server/sched/progress.h"
 
@@ -11,10 +12,12 @@
 #include "lib/base/mem.h"
 #include "lib/db/group.h"
 #include "lib/db/row.h"
+#include "lib/json/json_read.h"
 #include "server/app.h"
 #include "server/sched/finish.h"
 #include "server/sched/plan.h"
 #include "server/sched/sched.h"
+#include "server/sched/spec.h"
 #include "server/store/engine_store.h"
 
 enum {
@@ -44,6 +47,9 @@ static void look_start(struct look *l);
 static void reads_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void look_on_read(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static bool needs_context(const struct plan_run *r);
+static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e);
+static void look_plan(struct look *l);
 static void writes_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void look_on_written(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
@@ -167,6 +173,7 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.spec = text_of(l, r, i, "spec"),
 		.tracking_run = text_of(l, r, i, "tracking_run"),
 		.needs = db_list(r, i, db_col(r, "needs"), l->arena),
+		.late = db_bool(r, i, db_col(r, "late")),
 		.state = state_of(db_str(r, i, db_col(r, "state")), step_state_names),
 		.user_failures = db_int(r, i, db_col(r, "user_failures")),
 		.infra_failures = db_int(r, i, db_col(r, "infra_failures")),
@@ -204,6 +211,7 @@ static void read_run(struct look *l, const struct db_rows *rows, size_t row)
 	r->cancelling = db_bool(rows, row, db_col(rows, "cancelling"));
 	r->admitted = db_bool(rows, row, db_col(rows, "admitted"));
 	r->blocked = db_bool(rows, row, db_col(rows, "blocked"));
+	r->look = db_bool(rows, row, db_col(rows, "look"));
 	r->finishing_work = db_bool(rows, row, db_col(rows, "finishing_work"));
 	r->n = n;
 	r->steps = arena_array_of(l->arena, struct plan_step, n);
@@ -231,8 +239,6 @@ static void look_on_read(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
 {
 	struct look *l = item;
-	uint64_t random;
-	struct err bad;
 
 	(void)arg;
 	if (e->code != ERR_OK) {
@@ -244,6 +250,75 @@ static void look_on_read(
 		return;
 	}
 	read_run(l, rows, row);
+	if (needs_context(&l->run)) {
+		struct db_unit *u = db_unit(l->app->db, l->arena);
+		engine_store_context(u, l->run.id);
+		db_send(u, DB_READ, look_on_context, l);
+	} else {
+		look_plan(l);
+	}
+}
+
+/* Somebody waits for what others put out. */
+static bool needs_context(const struct plan_run *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->steps[i].late && r->steps[i].state == STEP_WAITING)
+			return true;
+	return false;
+}
+
+/* The values that steps have put out, by the names that ${…} has for them. */
+static int read_outputs(struct look *l, struct str json, struct spec_scope *scope, struct err *e)
+{
+	struct jsn_doc *doc;
+
+	if (jsn_parse(json, &doc, e) < 0)
+		return -1;
+	size_t n = jsn_count(jsn_root(doc));
+	struct field_pair *pairs = arena_array_of(l->arena, struct field_pair, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		const struct jsn *v = jsn_at(jsn_root(doc), i);
+		pairs[i] = (struct field_pair){ arena_str(l->arena, jsn_name(v)),
+			arena_str(l->arena, jsn_get_str(v)) };
+	}
+	scope->outputs = (struct list){ pairs, n };
+	jsn_doc_free(doc);
+	return 0;
+}
+
+static int read_context(struct look *l, const struct db_rows *r, struct err *e)
+{
+	struct spec_scope *scope = arena_new_of(l->arena, struct spec_scope);
+	struct pipeline_spec *spec = arena_new_of(l->arena, struct pipeline_spec);
+
+	*scope = (struct spec_scope){ .run_id = l->run.id };
+	l->run.scope = scope;
+	if (field_decode_reply(pipeline_spec_fields, text_of(l, r, 0, "spec"), l->arena, spec, e) <
+			0 ||
+		spec_fill_inputs(spec, text_of(l, r, 0, "inputs"), false, l->arena, scope, e) < 0)
+		return -1;
+	return read_outputs(l, text_of(l, r, 0, "outputs"), scope, e);
+}
+
+static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e)
+{
+	struct look *l = arg;
+	struct err bad = *e;
+
+	if (e->code == ERR_OK && rows[0].n == 0)
+		look_done(l);
+	else if (e->code != ERR_OK || read_context(l, &rows[0], &bad) < 0)
+		look_fail(l, &bad);
+	else
+		look_plan(l);
+}
+
+static void look_plan(struct look *l)
+{
+	uint64_t random;
+	struct err bad;
+
 	id_random(&random, sizeof random);
 	if (plan_make(&l->run, clock_now(l->app->clock), random, l->arena, &l->plan, &bad) < 0) {
 		look_fail(l, &bad);

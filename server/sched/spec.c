@@ -9,13 +9,10 @@
 #include "server/core/spec_check.h"
 #include "server/sched/gpu_spec.h"
 #include "server/sched/log_policy.h"
+#include "server/sched/spec_inside.h"
 #include "server/sched/trigger_rules.h"
 
-enum { TEXT_MAX = 1 << 20, STRINGS_MAX = 131072 };
-
-/* Of commands and variables once they are filled in: a short file may name a long input many times,
- * and a default variable stands in every step. A step's are what a kernel hands to a program. */
-enum { STEP_BYTES_MAX = SPEC_ARGV_BYTES_MAX, PIPELINE_BYTES_MAX = 4 << 20 };
+enum { TEXT_MAX = 1 << 20 };
 
 /* ---- reading ---- */
 
@@ -24,7 +21,7 @@ static struct str or_empty(struct str s)
 	return s.p != NULL ? s : STR("");
 }
 
-static bool is_blank(struct str s)
+bool spec_is_blank(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n')
@@ -49,7 +46,7 @@ int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err
 		return -1;
 	const struct jsn *root = jsn_root(doc);
 	struct list argv = { .n = 0 };
-	if (jsn_type(root) == JSN_STR && is_blank(jsn_get_str(root))) {
+	if (jsn_type(root) == JSN_STR && spec_is_blank(jsn_get_str(root))) {
 		rc = err_field(e, "/run", "must not be empty: it is the command of the step");
 	} else if (jsn_type(root) == JSN_STR) {
 		argv.items = arena_array_of(a, struct str, 3);
@@ -154,7 +151,7 @@ static struct spec_output *check_outputs(const struct step_spec *s, struct arena
 	return out;
 }
 
-static bool is_shell(struct str run_json)
+bool spec_is_shell(struct str run_json)
 {
 	return run_json.n != 0 && run_json.p[0] == '"';
 }
@@ -176,7 +173,8 @@ static int check_step(
 		.needs_n = s->needs.n,
 		.argv = argv.items,
 		.argv_n = argv.n,
-		.shell = is_shell(s->run),
+		.shell = spec_is_shell(s->run),
+		.condition = or_empty(s->condition),
 		.env = check_env(s, a),
 		.env_n = s->env.n,
 		.outputs = check_outputs(s, a),
@@ -223,7 +221,7 @@ static int check_day(struct str text, const char *at, int64_t *ret_us, struct er
 	return err_field(e, at, "must be a date, as 2001-01-31");
 }
 
-static int check_training(const struct training_data *t, struct err *e)
+int spec_check_training(const struct training_data *t, struct err *e)
 {
 	int64_t from = INT64_MIN, to = INT64_MAX;
 
@@ -266,7 +264,7 @@ static int check_all(const struct pipeline_spec *spec, struct arena *a, struct e
 	}
 	if (check_aliases(spec, e) < 0 || spec_check(&s, a, NULL, e) < 0)
 		return -1;
-	return s.texts_n != 0 ? check_training(t, e) : 0;
+	return s.texts_n != 0 ? spec_check_training(t, e) : 0;
 }
 
 int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struct err *e)
@@ -406,181 +404,4 @@ struct str spec_inputs_json(
 	}
 	jsn_obj_end(&w);
 	return buf_keep(&b, a);
-}
-
-/* ---- rendering ---- */
-
-static bool find_name(const void *arg, struct str name, struct render_value *ret)
-{
-	const struct spec_scope *s = arg;
-
-	if (str_is(name, "run.id")) {
-		*ret = (struct render_value){ .kind = RENDER_TEXT, .text = s->run_id };
-		return true;
-	}
-	if (str_is(name, "window.start") || str_is(name, "window.end")) {
-		*ret = (struct render_value){ .kind = RENDER_DATE,
-			.us = str_is(name, "window.start") ? s->window_start : s->window_end };
-		return s->window_end != 0;
-	}
-	if (str_starts(name, STR("steps.")) && str_find(name, STR(".outputs.")) > 0) {
-		*ret = (struct render_value){ .kind = RENDER_LATER };
-		return true;
-	}
-	for (size_t i = 0; i < s->inputs_n; i++)
-		if (str_starts(name, STR("inputs.")) &&
-			str_eq(str_slice(name, 7, name.n), s->rules[i].name)) {
-			*ret = s->inputs[i];
-			return true;
-		}
-	return false;
-}
-
-int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,
-	struct str *ret, struct err *e)
-{
-	const struct render_scope rs = { .find = find_name, .arg = scope };
-
-	if (!render_has_reference(text) && str_find(text, STR("$${")) < 0) {
-		*ret = text;
-		return 0;
-	}
-	return render_text(text, &rs, STRINGS_MAX, a, ret, NULL, e);
-}
-
-/* Bytes that are left for what is filled in. */
-struct room {
-	size_t step, pipeline;
-};
-
-static int take_room(struct room *room, size_t n, struct err *e)
-{
-	if (n > room->step)
-		return err_field(e, "", "command and variables have at most %d bytes, filled in",
-			STEP_BYTES_MAX);
-	if (n > room->pipeline)
-		return err_field(e, "",
-			"the steps' commands and variables have at most %d bytes together, filled "
-			"in",
-			PIPELINE_BYTES_MAX);
-	room->step -= n;
-	room->pipeline -= n;
-	return 0;
-}
-
-/* The program, and what the shell is to do: without them a step would have nothing to run. */
-static int check_command(struct str run_json, size_t i, struct str word, struct err *e)
-{
-	if (i == (is_shell(run_json) ? 2 : 0) && is_blank(word))
-		return err_field(e, "", "must not be empty, filled in: it is the command");
-	return 0;
-}
-
-/* What a worker takes as a word of a command, or as a variable's value. */
-static int check_word(struct str word, struct err *e)
-{
-	if (word.n > WORD_MAX)
-		return err_field(e, "", "must be at most %d bytes, filled in", WORD_MAX);
-	if (!str_is_text(word))
-		return err_field(e, "", "must not contain control characters");
-	return 0;
-}
-
-/* `run` stays JSON, and no longer than the file may have it: it is read again by the same table. */
-static int render_run(struct step_spec *s, const struct spec_scope *scope, struct room *room,
-	struct arena *a, struct err *e)
-{
-	struct list argv;
-	struct buf b;
-
-	if (spec_argv(s->run, a, &argv, e) < 0)
-		return -1;
-	buf_init(&b, RUN_MAX);
-	struct jsn_out w = jsn_out(&b);
-	jsn_list_begin(&w);
-	int rc = 0;
-	for (size_t i = 0; i < argv.n && rc == 0 && !buf_failed(&b); i++) {
-		struct str word;
-		rc = spec_render_text(*list_at(&argv, struct str, i), scope, a, &word, e);
-		if (rc == 0)
-			rc = check_word(word, e);
-		if (rc == 0)
-			rc = check_command(s->run, i, word, e);
-		if (rc == 0)
-			rc = take_room(room, word.n, e);
-		if (rc == 0) {
-			jsn_str(&w, word);
-			continue;
-		}
-		if (!is_shell(s->run))
-			err_field_index(e, i);
-		err_field_prefix(e, "run");
-	}
-	jsn_list_end(&w);
-	if (rc == 0 && buf_failed(&b))
-		rc = err_field(e, "/run", "has more than %d bytes as JSON, filled in", RUN_MAX);
-	if (rc == 0)
-		s->run = arena_str(a, buf_str(&b));
-	buf_done(&b);
-	return rc;
-}
-
-static int render_env(struct step_spec *s, const struct spec_scope *scope, struct room *room,
-	struct arena *a, struct err *e)
-{
-	char name[128];
-
-	for (size_t i = 0; i < s->env.n; i++) {
-		struct field_pair *p = list_at(&s->env, struct field_pair, i);
-		if (spec_render_text(p->value, scope, a, &p->value, e) < 0 ||
-			check_word(p->value, e) < 0 ||
-			take_room(room, p->key.n + p->value.n, e) < 0) {
-			(void)str_print(name, sizeof name, "%.*s", STR_ARG(p->key));
-			err_field_prefix(e, name);
-			err_field_prefix(e, "env");
-			return -1;
-		}
-	}
-	return 0;
-}
-
-static int render_training(
-	struct training_data *t, const struct spec_scope *scope, struct arena *a, struct err *e)
-{
-	const char *at = "from";
-
-	if (spec_render_text(t->from, scope, a, &t->from, e) == 0) {
-		at = "to";
-		if (spec_render_text(t->to, scope, a, &t->to, e) == 0)
-			return check_training(t, e);
-	}
-	err_field_prefix(e, at);
-	err_field_prefix(e, "training_data");
-	err_field_prefix(e, "model");
-	return -1;
-}
-
-int spec_render(
-	struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a, struct err *e)
-{
-	struct room room = { .pipeline = PIPELINE_BYTES_MAX };
-
-	for (size_t i = 0; i < spec->steps.n; i++) {
-		struct step_spec *s = list_at(&spec->steps, struct step_spec, i);
-		char name[64];
-		room.step = STEP_BYTES_MAX;
-		if (render_run(s, scope, &room, a, e) == 0 &&
-			render_env(s, scope, &room, a, e) == 0)
-			continue;
-		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
-		err_field_prefix(e, name);
-		err_field_prefix(e, "steps");
-		err_field_prefix(e, "spec");
-		return -1;
-	}
-	if (!spec->has_model || !spec->model.has_training_data ||
-		render_training(&spec->model.training_data, scope, a, e) == 0)
-		return 0;
-	err_field_prefix(e, "spec");
-	return -1;
 }

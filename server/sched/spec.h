@@ -23,6 +23,9 @@ struct spec_scope {
 	const struct input_rule *rules;
 	const struct render_value *inputs; /* by rule */
 	size_t inputs_n;
+	/* struct field_pair: "steps.check.outputs.ok" and what the file holds */
+	struct list outputs;
+	bool later; /* other outputs come later */
 };
 /* The rules of the spec's inputs, in their order. */
 int spec_input_rules(const struct pipeline_spec *spec, struct arena *a, struct input_rule **ret,
@@ -33,8 +36,12 @@ int spec_fill_inputs(const struct pipeline_spec *spec, struct str inputs_json, b
 /* The filled inputs as a JSON object. */
 struct str spec_inputs_json(
 	const struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a);
-/* Replaces ${…} in commands, environment and training data, in place. */
+/* Replaces ${…} in conditions, commands, images, environment and training data, in place. A step
+ * that names something that comes later stays as it is: ret_late[i], by its position. */
 int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a,
+	bool *ret_late, struct err *e) MUST_CHECK;
+/* The same for one step, of which all must be known. */
+int spec_render_step(struct step_spec *s, const struct spec_scope *scope, struct arena *a,
 	struct err *e) MUST_CHECK;
 /* One text under a scope; for the inputs of a retraining. */
 int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,

@@ -76,6 +76,23 @@ void engine_store_update_steps(struct db_unit *u, const struct step_updates *s)
 		db_stmt(u, SQL_ENGINE_CHECKPOINT_DELETE, DB_TEXTS(s->ids, s->n));
 }
 
+void engine_store_step_specs(
+	struct db_unit *u, const struct str *ids, const struct str *specs, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_ENGINE_STEP_SPEC, DB_TEXTS(ids, n), DB_JSONS(specs, n));
+}
+
+void engine_store_look(struct db_unit *u, struct str run_id, bool look)
+{
+	db_stmt(u, SQL_ENGINE_LOOK_SET, DB_TEXT(run_id), DB_BOOL(look));
+}
+
+void engine_store_context(struct db_unit *u, struct str run_id)
+{
+	db_stmt(u, SQL_ENGINE_CONTEXT, DB_TEXT(run_id));
+}
+
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a)
 {
 	struct str **texts[] = { &q->run_ids, &q->project_ids, &q->step_ids, &q->pools,

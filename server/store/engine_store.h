@@ -30,6 +30,14 @@ void step_updates_init(struct step_updates *s, size_t room, struct arena *a);
 void step_updates_append(struct step_updates *s, const struct step_updates *more);
 void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
 
+/* Of steps that were late: filled in. */
+void engine_store_step_specs(
+	struct db_unit *u, const struct str *ids, const struct str *specs, size_t n);
+/* Marks the run as to be looked at, or not any more. */
+void engine_store_look(struct db_unit *u, struct str run_id, bool look);
+/* Columns as in schema/queries/engine.sql. */
+void engine_store_context(struct db_unit *u, struct str run_id);
+
 /* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);
 

@@ -2,7 +2,7 @@
 
 #include "gen/sql.h"
 
-enum { RUN_COLUMNS = 16, STEP_COLUMNS = 9 };
+enum { RUN_COLUMNS = 16, STEP_COLUMNS = 10 };
 enum { RUN_ID, RUN_PROJECT, RUN_PIPELINE_ID, RUN_PIPELINE }; /* columns that are needed again */
 enum {
 	STEP_ID,
@@ -13,12 +13,14 @@ enum {
 	STEP_SPEC,
 	STEP_STATE,
 	STEP_TRACKING,
-	STEP_PIPELINE
+	STEP_PIPELINE,
+	STEP_MORE
 };
 
 struct launch_batch {
 	struct str *run[RUN_COLUMNS], *step[STEP_COLUMNS], *dataset[3];
 	int64_t *positions;
+	bool *looks;
 	size_t runs, steps, datasets;
 };
 
@@ -33,6 +35,7 @@ struct launch_batch *launch_batch_new(struct arena *a, size_t runs, size_t steps
 	for (size_t i = 0; i < 3; i++)
 		b->dataset[i] = arena_array_of(a, struct str, datasets + 1);
 	b->positions = arena_array_of(a, int64_t, steps);
+	b->looks = arena_array_of(a, bool, runs);
 	return b;
 }
 
@@ -49,7 +52,7 @@ void launch_batch_run(struct launch_batch *b, const struct run_row *r)
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
 		b->run[i][b->runs] = text(columns[i]);
-	b->runs++;
+	b->looks[b->runs++] = r->look;
 }
 
 void launch_batch_step(struct launch_batch *b, const struct step_row *s)
@@ -57,7 +60,7 @@ void launch_batch_step(struct launch_batch *b, const struct step_row *s)
 	size_t run = b->runs - 1;
 	const struct str columns[STEP_COLUMNS] = { s->id, b->run[RUN_ID][run],
 		b->run[RUN_PROJECT][run], s->name, s->needs, s->spec, s->state, s->tracking_run,
-		b->run[RUN_PIPELINE][run] };
+		b->run[RUN_PIPELINE][run], s->more.n != 0 ? s->more : STR("{}") };
 
 	for (size_t i = 0; i < STEP_COLUMNS; i++)
 		b->step[i][b->steps] = columns[i];
@@ -73,12 +76,13 @@ void launch_batch_dataset(struct launch_batch *b, struct str name, struct str ve
 
 static void add_runs(struct db_unit *u, const struct launch_batch *b)
 {
-	struct db_arg args[RUN_COLUMNS];
+	struct db_arg args[RUN_COLUMNS + 1];
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
 		args[i] = i == 4 || i == 5 || i == 6 || i == 15 ? DB_JSONS(b->run[i], b->runs)
 								: DB_TEXTS(b->run[i], b->runs);
-	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS);
+	args[RUN_COLUMNS] = DB_BOOLS(b->looks, b->runs);
+	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS + 1);
 }
 
 void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now)
@@ -98,7 +102,7 @@ void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t n
 		DB_TEXTS(b->step[STEP_PROJECT], n), DB_TEXTS(b->step[STEP_NAME], n),
 		DB_INTS(b->positions, n), DB_JSONS(b->step[STEP_NEEDS], n),
 		DB_JSONS(b->step[STEP_SPEC], n), DB_TEXTS(b->step[STEP_STATE], n),
-		DB_TEXTS(b->step[STEP_TRACKING], n));
+		DB_TEXTS(b->step[STEP_TRACKING], n), DB_JSONS(b->step[STEP_MORE], n));
 	db_stmt(u, SQL_STEP_TRACKING_INSERT, DB_TEXTS(b->step[STEP_TRACKING], n),
 		DB_TEXTS(b->step[STEP_ID], n), DB_TEXTS(b->step[STEP_NAME], n),
 		DB_TEXTS(b->step[STEP_PROJECT], n), DB_TEXTS(b->step[STEP_PIPELINE], n),

@@ -8,9 +8,11 @@ struct run_row {
 	struct str id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit,
 		trigger, trigger_key, decision_id, group, group_policy, actor,
 		models; /* NULL views are empty */
+	bool look; /* somebody has to look at it: nothing of it is queued yet */
 };
 struct step_row {
 	struct str id, name, needs, spec, state, tracking_run; /* needs, spec: JSON */
+	struct str more; /* JSON: what most steps do not have, as step_insert takes it */
 	int64_t position;
 };
 

@@ -121,6 +121,12 @@ void test_dag__advances(void **state)
 	advances(fork, "XSKS", false, "....", DAG_FAILED);
 	advances(fork, "XCKK", false, "....", DAG_FAILED);
 	advances(fork, "SQWW", false, "....", DAG_GOING);
+	/* What was skipped fails nothing. */
+	advances(fork, "KSWW", false, "..KQ", DAG_GOING);
+	advances(fork, "KSKS", false, "....", DAG_SUCCEEDED);
+	advances(fork, "KSKS", true, "....", DAG_SUCCEEDED);
+	advances(fork, "KSCS", true, "....", DAG_CANCELLED);
+	advances(chain, "KWW", false, ".KK", DAG_SUCCEEDED);
 }
 
 void test_dag__cancelling_starts_nothing_new(void **state)

@@ -142,6 +142,8 @@ void test_fsm__prints_a_diagram(void **state)
 	assert_string_equal(out.p, "stateDiagram-v2\n"
 				   "\t[*] --> queued\n"
 				   "\tqueued --> running: start\n"
+				   "\tqueued --> finishing: finish\n"
+				   "\tqueued --> succeeded: succeed\n"
 				   "\tqueued --> failed: fail\n"
 				   "\tqueued --> cancelled: cancel\n"
 				   "\trunning --> finishing: finish\n"

@@ -6,7 +6,7 @@
 struct example {
 	struct str needs[1], train_argv[3], evaluate_argv[2], inputs[2], datasets[2], models[1];
 	struct spec_variable env[2];
-	struct spec_output model[2], predictions[1];
+	struct spec_output model[3], predictions[1];
 	struct spec_step steps[2];
 	struct spec spec;
 };
@@ -16,7 +16,7 @@ static void example_init(struct example *x)
 	*x = (struct example){
 		.needs = { STR("train") },
 		.train_argv = { STR("python3"), STR("train.py"), STR("--from=${inputs.from}") },
-		.evaluate_argv = { STR("sh"), STR("${steps.train.outputs.model} ${run.number}") },
+		.evaluate_argv = { STR("sh"), STR("${steps.train.outputs.rows} ${run.number}") },
 		.inputs = { STR("from"), STR("alpha") },
 		.datasets = { STR("history"), STR("labels") },
 		.models = { STR("champion") },
@@ -25,7 +25,8 @@ static void example_init(struct example *x)
 		.model = { { .name = STR("model"),
 				   .path = STR("model"),
 				   .kind = SPEC_OUTPUT_MODEL },
-			{ .name = STR("notes"), .path = STR("docs/notes") } },
+			{ .name = STR("notes"), .path = STR("docs/notes") },
+			{ .name = STR("rows"), .path = STR("rows"), .kind = SPEC_OUTPUT_VALUE } },
 		.predictions = { { .name = STR("predictions"),
 			.path = STR("predictions.csv"),
 			.kind = SPEC_OUTPUT_PREDICTIONS } },
@@ -36,7 +37,7 @@ static void example_init(struct example *x)
 		.env = x->env,
 		.env_n = 2,
 		.outputs = x->model,
-		.outputs_n = 2,
+		.outputs_n = 3,
 		.image = STR("tidemill/python-sklearn:1"),
 		.wants_image = true };
 	x->steps[1] = (struct spec_step){ .name = STR("evaluate"),
@@ -86,6 +87,7 @@ void test_spec_check__takes_the_example(void **state)
 	assert_int_equal((int)SPEC_OUTPUT_MODEL, (int)OUTPUT_MODEL);
 	assert_int_equal((int)SPEC_OUTPUT_PREDICTIONS, (int)OUTPUT_PREDICTIONS);
 	assert_int_equal((int)SPEC_OUTPUT_OBSERVATIONS, (int)OUTPUT_OBSERVATIONS);
+	assert_int_equal((int)SPEC_OUTPUT_VALUE, (int)OUTPUT_VALUE);
 	arena_drop(a);
 }
 
@@ -123,10 +125,16 @@ void test_spec_check__commands_and_references(void **state)
 	fails(&x, "/steps/train/env/A", "there is no 'window.start'");
 	example_init(&x);
 	x.steps[1].needs_n = 0; /* its output may not exist yet */
-	fails(&x, "/steps/evaluate/run/1", "there is no 'steps.train.outputs.model'");
+	fails(&x, "/steps/evaluate/run/1",
+		"'steps.train.outputs.rows' is not there yet: 'evaluate' does not need 'train'");
 	example_init(&x);
-	x.evaluate_argv[1] = STR("${steps.train.outputs.mdoel}");
-	fails(&x, "/steps/evaluate/run/1", "there is no 'steps.train.outputs.mdoel'");
+	x.evaluate_argv[1] = STR("${steps.train.outputs.model}");
+	fails(&x, "/steps/evaluate/run/1",
+		"the output 'model' of 'train' is not of kind value: only values can be named "
+		"here, files are in TIDEMILL_INPUT_<STEP>");
+	example_init(&x);
+	x.evaluate_argv[1] = STR("${steps.train.outputs.rosw}");
+	fails(&x, "/steps/evaluate/run/1", "there is no 'steps.train.outputs.rosw'");
 	example_init(&x);
 	x.train_argv[1] = STR("a\0b");
 	fails(&x, "/steps/train/run/1", "must not hold NUL");
@@ -136,6 +144,39 @@ void test_spec_check__commands_and_references(void **state)
 	example_init(&x);
 	x.steps[1].wants_image = true;
 	fails(&x, "/steps/evaluate/image", "is needed: the step may run in a container");
+}
+
+void test_spec_check__conditions(void **state)
+{
+	static const char *const good[] = { "true", "false", "${inputs.from}",
+		"${steps.train.outputs.rows}" };
+	struct spec_step steps[3];
+	struct str needs[1] = { STR("evaluate") };
+	struct arena *a = arena_new(1 << 20);
+	struct example x;
+	struct err e;
+
+	(void)state;
+	example_init(&x);
+	steps[0] = x.steps[0];
+	steps[1] = x.steps[1];
+	/* What is needed by others is needed, too. */
+	steps[2] = (struct spec_step){ .name = STR("report"),
+		.needs = needs,
+		.needs_n = 1,
+		.argv = x.train_argv,
+		.argv_n = 2 };
+	x.spec.steps = steps;
+	x.spec.steps_n = 3;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		steps[2].condition = str_c(good[i]);
+		assert_int_equal(spec_check(&x.spec, a, NULL, &e), 0);
+	}
+	steps[2].condition = STR("yes");
+	fails(&x, "/steps/report/if", "must be true, false or a ${…} that is one of them");
+	steps[2].condition = STR("${inputs.form}");
+	fails(&x, "/steps/report/if", "there is no 'inputs.form'; did you mean 'inputs.from'?");
+	arena_drop(a);
 }
 
 void test_spec_check__texts_outside_of_steps(void **state)
@@ -150,8 +191,8 @@ void test_spec_check__texts_outside_of_steps(void **state)
 	x.spec.texts_n = 2;
 	fails(&x, "/model/training_data/to",
 		"there is no 'inputs.form'; did you mean 'inputs.from'?");
-	texts[1].text = STR("${steps.train.outputs.model}");
-	fails(&x, "/model/training_data/to", "there is no 'steps.train.outputs.model'");
+	texts[1].text = STR("${steps.train.outputs.rows}");
+	fails(&x, "/model/training_data/to", "there is no 'steps.train.outputs.rows'");
 	example_init(&x);
 	x.steps[0].image = STR("a:${inputs.tga}");
 	fails(&x, "/steps/train/image", "there is no 'inputs.tga'");

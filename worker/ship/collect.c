@@ -1,5 +1,6 @@
 #include "worker/ship/collect.h"
 
+#include "api/pipeline.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/crypto/hash.h"
@@ -106,6 +107,12 @@ static int find_output(struct collect *c, int root, const struct assigned_output
 		rc = fs_walk_beneath(root, o->path.p, on_file, on_other, &w, &e);
 	if (rc < 0)
 		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	if (o->kind == OUTPUT_VALUE && !w.single) {
+		(void)err_set(&e, ERR_INVALID,
+			"output %.63s: a value is one file, and %.200s is a folder", o->name.p,
+			o->path.p);
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	}
 	if (w.n == 0) {
 		(void)err_set(&e, ERR_NOT_FOUND, "output %.63s: the folder %.200s is empty",
 			o->name.p, o->path.p);
@@ -144,6 +151,60 @@ static int digest_file(struct collect *c, int root, struct file *f, struct hash 
 	return n < 0 ? wrong(c, REASON_OUTPUT_INVALID, &e) : 0;
 }
 
+/* What it holds goes with its name; that it is what the digest says, the server sees. */
+static int read_value(struct collect *c, int root, const struct file *f, size_t *left,
+	struct output_files *ret, char *bytes)
+{
+	struct err e;
+	struct str text = { bytes, 0 };
+	int fd = fs_open_file_beneath(root, f->path.p, &e);
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return wrong(c, REASON_OUTPUT_INVALID, &e);
+	while (n > 0 && text.n <= VALUE_MAX) {
+		n = read(fd, bytes + text.n, VALUE_MAX + 1 - text.n);
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n > 0)
+			text.n += (size_t)n;
+	}
+	(void)close(fd);
+	if (n < 0)
+		(void)err_errno(&e, "read", f->path.p);
+	else if (text.n > VALUE_MAX)
+		(void)err_set(&e, ERR_INVALID, "output %.63s: a value has at most %d bytes",
+			ret->name.p, VALUE_MAX);
+	else if (text.n > *left)
+		(void)err_set(&e, ERR_INVALID,
+			"output %.63s: a step's values have at most %d bytes together", ret->name.p,
+			VALUES_MAX);
+	else if (!str_utf8_valid(text) || !str_is_text(text))
+		(void)err_set(&e, ERR_INVALID,
+			"output %.63s: a value is UTF-8 text without control characters but "
+			"newlines and tabs",
+			ret->name.p);
+	else {
+		*left -= text.n;
+		ret->value = arena_str(c->a, text);
+		ret->has_value = true;
+		return 0;
+	}
+	return wrong(c, REASON_OUTPUT_INVALID, &e);
+}
+
+static int read_values(struct collect *c, int root, char *bytes)
+{
+	size_t left = VALUES_MAX;
+
+	for (size_t i = 0; i < c->outputs->n; i++)
+		if (list_at(c->outputs, struct assigned_output, i)->kind == OUTPUT_VALUE &&
+			read_value(c, root, list_at(&c->found[i].files, struct file, 0), &left,
+				&c->found[i], bytes) < 0)
+			return -1;
+	return 0;
+}
+
 void collect_run(struct collect *c)
 {
 	size_t *first = mem_new(c->outputs->n + 1, sizeof *first);
@@ -169,6 +230,8 @@ void collect_run(struct collect *c)
 			.name = list_at(c->outputs, struct assigned_output, i)->name,
 			.files = { c->files + first[i], first[i + 1] - first[i] },
 		};
+	if (rc == 0 && !atomic_load(&c->stop))
+		(void)read_values(c, root, bytes);
 	if (root >= 0)
 		(void)close(root);
 	mem_free(bytes);

@@ -1,0 +1,44 @@
+/* What the files of a plan share: plan.c leads, plan_ready.c says what becomes of steps that are
+ * ready. */
+#ifndef SERVER_SCHED_PLAN_INSIDE_H
+#define SERVER_SCHED_PLAN_INSIDE_H
+#include "api/pipeline.h"
+#include "server/sched/plan.h"
+
+struct plan {
+	const struct plan_run *run;
+	int64_t now;
+	uint64_t random;
+	struct arena *arena;
+	int *states; /* of all steps, as they will be */
+	bool *bad; /* by step: what needs it is skipped because something failed */
+	bool ended; /* a step has ended at once when it became ready */
+	struct step_updates steps;
+	struct queue_rows queue;
+	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
+	struct str *spec_ids, *specs; /* of late steps, filled in */
+	size_t unqueue_n, cancel_n, tracking_n, specs_n;
+	struct events events;
+	int run_state;
+	const char *run_reason;
+	struct str run_message;
+	bool run_changed;
+};
+
+struct plan_change {
+	int state;
+	struct str reason, message;
+	int64_t user_failures, infra_failures, started_at;
+};
+
+void plan_set_step(struct plan *p, size_t i, const struct plan_change *c);
+int plan_spec_of(
+	struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e) MUST_CHECK;
+void plan_queue_step(struct plan *p, size_t i, const struct step_spec *spec, int64_t not_before);
+
+/* All that the step needs has succeeded: into the queue, or its end. */
+int plan_step_ready(struct plan *p, size_t i, struct err *e) MUST_CHECK;
+/* The statements of that, beside the states. */
+void plan_add_ready(struct db_unit *u, const struct plan *p);
+
+#endif
