@@ -258,7 +258,7 @@ struct place_assignment place_take(
 size_t place_room(const struct place_snapshot *s)
 {
 	size_t steps = s->steps_n + 16, workers = s->workers_n + 16, gpus = 16, labels = 16;
-	size_t words = s->workers_n / 64 + 4, held = 0, more = 0, kinds;
+	size_t words = s->workers_n / 64 + 4, held = 0, more = 0, aside = 0, kinds;
 
 	for (size_t i = 0; i < s->workers_n; i++) {
 		gpus += s->workers[i].gpus_n;
@@ -266,14 +266,16 @@ size_t place_room(const struct place_snapshot *s)
 	}
 	for (size_t i = 0; i < s->running_n; i++)
 		held += s->running[i].gpus_n;
-	for (size_t i = 0; i < s->steps_n; i++)
+	for (size_t i = 0; i < s->steps_n; i++) {
 		more += place_nodes(&s->steps[i]) - 1;
+		aside += s->steps[i].cleared_n * (s->steps[i].gpus.count + (size_t)16);
+	}
 	kinds = gpus / 64 + 4;
 	return 65536 +
 	       steps * (1024 + 3 * sizeof(struct place_blocker) + 16 * words + 8 * kinds +
 			       DIMS * sizeof(struct place_blocker)) +
-	       workers * (2 * sizeof(struct place_slot) + 64) + 8 * labels + 128 * gpus +
-	       s->projects_n * 256 + s->running_n * 32 +
+	       workers * (2 * sizeof(struct place_slot) + 256) + 8 * labels + 192 * gpus +
+	       s->projects_n * 512 + s->running_n * 128 + 8 * aside +
 	       more * (sizeof(struct place_assignment) + GPUS_MAX * sizeof(struct str) + 64) +
 	       (s->running_n + steps + more + held + gpus) * sizeof(struct place_hold);
 }
@@ -284,13 +286,30 @@ struct placing {
 	struct place_result result;
 };
 
+/* First where others were ended for it. What is set aside there is not free for others while it
+ * waits; a step that is over its quota does not wait for that. */
+static bool look(struct place_pass *p, struct place_shape *shape, uint32_t step,
+	struct place_pick picks[PLACE_NODES_MAX])
+{
+	struct place_clearing *c = place_clearing(p, step);
+	bool found;
+
+	if (c != NULL)
+		place_give_back(p, c);
+	found = !p->over[step] &&
+		((c != NULL && place_has_cleared(p, c, picks)) || find(p, shape, step, picks));
+	if (c != NULL && !found && !p->over[step])
+		place_set_aside(p, c);
+	return found;
+}
+
 static bool try_step(struct place_pass *p, void *arg, uint32_t step)
 {
 	struct placing *g = arg;
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	struct place_pick picks[PLACE_NODES_MAX];
 
-	if (p->over[step] || !find(p, shape, step, picks)) {
+	if (!look(p, shape, step, picks)) {
 		g->waiting[g->result.waiting_n++] = step;
 		if (!p->over[step])
 			place_keep(p, step);
@@ -329,10 +348,12 @@ void place_pass(const struct place_snapshot *s, struct arena *a, struct place_re
 	g.placed = arena_array_of(a, struct place_assignment, (size_t)ranks + 1);
 	*p = (struct place_pass){ .s = s, .a = a, .placed = g.placed, .ranks_n = ranks };
 	place_index(p);
+	place_clear(p);
 	place_in_order(p, try_step, &g);
 	tell_kept(p, &g.result);
 	g.result.placed = g.placed;
 	g.result.waiting = g.waiting;
 	g.result.pass = p;
+	place_preempt(p, &g.result);
 	*ret = g.result;
 }

@@ -29,6 +29,15 @@
  * all free soonest. Where no time limits say when that will be, a worker is kept
  * once the step has waited for PLACE_PATIENCE, and given to nobody else meanwhile.
  *
+ * Last come the steps of pools that preempt. One that has found no place, and would have none
+ * within PLACE_GRACE, takes that of attempts that run: of a smaller priority, while it does not
+ * borrow what they were granted; or, with a quota of its project, of another that borrows while it
+ * does not, whatever their priorities. An attempt counts as borrowing when those of its project of
+ * greater priorities and, among equals, older ones use up what is granted. The fewest attempts are
+ * chosen, then those that lose the least work: time since the last checkpoint times GPUs (one at
+ * least). All attempts of one step end together. None is ended twice for the same step. What is
+ * freed is set aside for the step that it was freed for, until that is placed or is over its quota.
+ *
  * Why a step was not placed is worked out when asked for (place_why.h).
  *
  * Everything borrowed stays with the caller for as long as the result is used; the result lives in
@@ -41,7 +50,9 @@
 
 enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_NODES_MAX = 64 };
 enum { PLACE_KEPT_STEPS_MAX = 16, PLACE_KEPT_MAX = PLACE_KEPT_STEPS_MAX + PLACE_NODES_MAX };
+enum { PLACE_PREEMPTED_MAX = 8 }; /* steps that take the place of others, in one pass */
 #define PLACE_PATIENCE INT64_C(600000000) /* microseconds */
+#define PLACE_GRACE    INT64_C(30000000) /* in which what is asked to end has ended */
 #define PLACE_NOWHERE  UINT32_MAX
 
 /* How much a step wants to be kept apart; the numbers of enum sensitivity in api/pipeline.h. */
@@ -118,6 +129,8 @@ struct place_step {
 	int64_t time_limit; /* microseconds that it may run; 0: for ever */
 	const uint32_t *kept; /* workers that the last pass kept for it */
 	uint32_t kept_n;
+	const uint32_t *cleared; /* workers on which others were ended for it, one for each node */
+	uint32_t cleared_n;
 };
 
 static inline uint32_t place_nodes(const struct place_step *s)
@@ -157,6 +170,15 @@ struct place_running {
 	const struct str *gpus; /* UUIDs */
 	uint32_t gpus_n;
 	int64_t ends_by; /* when its time limit ends it; 0: it has none */
+	/* For preemption: */
+	struct str id, step; /* of the attempt, and of its step, whose attempts end together */
+	uint32_t project; /* position in the snapshot's projects */
+	int32_t priority;
+	int64_t since; /* of what would be lost: its start, or its last checkpoint; 0: nothing */
+	bool fixed; /* not to be ended: its step wants that, or it ends anyway */
+	uint32_t by; /* position of the step for which it is being ended, plus one; 0: none */
+	const uint32_t *spared; /* positions of steps for which it was ended once: never again */
+	uint32_t spared_n;
 };
 
 struct place_snapshot {
@@ -185,13 +207,29 @@ struct place_kept {
 	int64_t until; /* when it can start there; 0: not known */
 };
 
+/* An attempt that is to be ended for a step. */
+struct place_victim {
+	uint32_t running; /* position in the snapshot's running */
+	bool reclaimed; /* it borrowed what is granted to the step; else it is of a smaller priority
+			 */
+};
+
+/* A step that finds no place, and takes that of others. */
+struct place_preempted {
+	uint32_t step;
+	const uint32_t *workers; /* one for each node */
+	const struct place_victim *victims;
+	uint32_t workers_n, victims_n;
+};
+
 struct place_pass;
 
 struct place_result {
 	const struct place_assignment *placed; /* in the order of decision */
 	const uint32_t *waiting; /* steps, in the order in which they were tried */
 	const struct place_kept *kept;
-	size_t placed_n, waiting_n, kept_n;
+	const struct place_preempted *preempted; /* in the order of decision */
+	size_t placed_n, waiting_n, kept_n, preempted_n;
 	struct place_pass *pass; /* for place_why.h */
 };
 

@@ -177,6 +177,7 @@ static void index_workers(struct place_pass *p)
 	p->kinds = arena_array_of(p->a, const struct place_gpu *, all + 1);
 	p->taken = arena_array_of(p->a, bool, all + 1);
 	table_init(&kinds, all, p->a);
+	p->slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
 	p->slots_n = (uint32_t)s->workers_n;
 	for (uint32_t i = 0; i < p->slots_n; i++) {
 		const struct place_worker *w = &s->workers[order[i]];
@@ -189,6 +190,7 @@ static void index_workers(struct place_pass *p)
 			.pool = pool_hash(p, i, w->pool),
 			.labels = hash_labels(p, w),
 			.avoided = w->avoided };
+		p->slot_of[order[i]] = i;
 		groups = add_gpus(p, &kinds, &p->slots[i], groups);
 		gpus += w->gpus_n;
 	}

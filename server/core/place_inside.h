@@ -92,6 +92,18 @@ struct place_table {
 	size_t mask;
 };
 
+/* What is set aside on a slot of what is free, for a step for which others are ended there. */
+struct place_aside {
+	uint32_t slot;
+	int64_t amounts[DIMS];
+	uint32_t *gpus; /* of the worker, by number; as many as in amounts */
+};
+struct place_clearing {
+	uint32_t step;
+	struct place_aside *asides; /* one for each node */
+	bool active; /* else it has found a place, or may have none */
+};
+
 struct place_pass {
 	const struct place_snapshot *s;
 	struct arena *a;
@@ -117,6 +129,10 @@ struct place_pass {
 	const struct place_blocker **over_why; /* … and the blocker, once asked for */
 	struct place_used *used; /* by project, placements included */
 	uint32_t *reserved; /* by project: step + 1 for which its quota is kept */
+	struct place_clearing *clearings;
+	uint32_t clearings_n;
+	uint32_t *clearing_of; /* by step: number + 1; NULL: there are none */
+	uint32_t *slot_of; /* by worker */
 	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
 };
 
@@ -179,6 +195,30 @@ void place_keep(struct place_pass *p, uint32_t step);
 void place_holds(struct place_pass *p, const struct place_assignment *placed, uint32_t slot);
 /* Whether a worker that is there could take it, if nothing ran. */
 bool place_could(struct place_pass *p, uint32_t step);
+
+/* place_clear.c: sets aside what is free where others are ended for a step. */
+void place_clear(struct place_pass *p);
+/* Of the step, while it waits for others to end; NULL: none. */
+struct place_clearing *place_clearing(const struct place_pass *p, uint32_t step);
+void place_set_aside(struct place_pass *p, struct place_clearing *c);
+void place_give_back(struct place_pass *p, struct place_clearing *c);
+/* Whether it fits where others have ended for it, once that was given back. */
+bool place_has_cleared(const struct place_pass *p, const struct place_clearing *c,
+	struct place_pick picks[PLACE_NODES_MAX]);
+/* Whether what it holds will be its that it is being ended for. */
+bool place_promised(const struct place_pass *p, const struct place_running *x);
+/* When all that is being ended for the step has ended, at the latest. */
+int64_t place_cleared_by(const struct place_pass *p, const struct place_clearing *c);
+/* What an attempt holds there: GPUs of the kinds that the step wants. */
+void place_held(const struct place_pass *p, const struct place_shape *shape,
+	const struct place_running *x, int64_t ret[DIMS]);
+
+/* place_preempt.c: who takes whose place, after a pass. */
+void place_preempt(struct place_pass *p, struct place_result *r);
+
+/* place_order.c: whether the project may hold the step, too; and that it does. */
+bool place_may_hold(const struct place_pass *p, uint32_t step, bool borrowing);
+void place_count(struct place_pass *p, uint32_t step);
 
 /* place_why.c: the checks that do not look at amounts, one by one. */
 bool place_offers(const struct place_worker *w, const struct place_step *s);

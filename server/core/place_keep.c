@@ -85,8 +85,6 @@ static void make_holds(struct place_pass *p)
 	const struct place_snapshot *s = p->s;
 	const struct place_running **order =
 		arena_array_of(p->a, const struct place_running *, s->running_n + 1);
-	uint32_t *slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
-
 	size_t gpus = 0;
 
 	for (size_t i = 0; i < s->running_n; i++)
@@ -94,15 +92,15 @@ static void make_holds(struct place_pass *p)
 	for (size_t i = 0; i < s->workers_n; i++)
 		gpus += s->workers[i].gpus_n;
 	p->holds = arena_array_of(p->a, struct place_hold, s->running_n + p->ranks_n + gpus + 1);
-	for (uint32_t i = 0; i < p->slots_n; i++)
-		slot_of[p->slots[i].worker] = i;
 	for (size_t i = 0; i < s->running_n; i++)
 		order[i] = &s->running[i];
 	if (s->running_n > 1)
 		qsort(order, s->running_n, sizeof *order, by_end_backwards);
 	for (size_t i = 0; i < s->running_n; i++) {
 		const struct place_running *r = order[i];
-		struct place_slot *slot = &p->slots[slot_of[r->worker]];
+		struct place_slot *slot = &p->slots[p->slot_of[r->worker]];
+		if (place_promised(p, r))
+			continue;
 		struct place_hold h = { .ends_by = INT64_MAX,
 			.cpus = place_thousandths(r->cpus),
 			.memory = r->memory };
@@ -111,7 +109,7 @@ static void make_holds(struct place_pass *p)
 		put_holds(p, slot, h, r->gpus, r->gpus_n);
 	}
 	for (size_t i = 0; i < p->placed_n; i++)
-		place_holds(p, &p->placed[i], slot_of[p->placed[i].worker]);
+		place_holds(p, &p->placed[i], p->slot_of[p->placed[i].worker]);
 }
 
 void place_holds(struct place_pass *p, const struct place_assignment *placed, uint32_t at)
@@ -272,6 +270,8 @@ void place_keep(struct place_pass *p, uint32_t step)
 	struct place_pick picks[PLACE_NODES_MAX];
 	int64_t until = 0;
 
+	if (place_clearing(p, step) != NULL)
+		return; /* its place is known */
 	if (shape->no_keep || (shape->no_start && !patient) || p->keep_tries == TRIES_MAX ||
 		kept_enough(p, shape))
 		return;

@@ -166,7 +166,7 @@ static bool leaves_enough(const struct place_pass *p, uint32_t step)
 	       within(&project->steps_quota, u->steps + place_nodes(other), place_nodes(s), true);
 }
 
-static bool may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
+bool place_may_hold(const struct place_pass *p, uint32_t step, bool borrowing)
 {
 	const struct place_step *s = &p->s->steps[step];
 	const struct place_project *project = &p->s->projects[s->project];
@@ -193,7 +193,7 @@ static void reserve(struct place_pass *p, uint32_t step)
 		p->reserved[s->project] = step + 1;
 }
 
-static void count(struct place_pass *p, uint32_t step)
+void place_count(struct place_pass *p, uint32_t step)
 {
 	const struct place_step *s = &p->s->steps[step];
 	struct place_used *u = &p->used[s->project];
@@ -274,14 +274,15 @@ static void go_through(struct order *o, bool borrowing, place_try *try, void *ar
 		while (o->heap_n != 0) {
 			const struct turn turn = o->turns[o->heap[0].from];
 			bool placed = false;
-			if (!borrowing && !may_hold(p, turn.step, false)) {
+			if (!borrowing && !place_may_hold(p, turn.step, false)) {
 				o->later[o->later_n++] = turn;
 			} else {
-				p->over[turn.step] = borrowing && !may_hold(p, turn.step, true);
+				p->over[turn.step] =
+					borrowing && !place_may_hold(p, turn.step, true);
 				placed = try(p, arg, turn.step);
 			}
 			if (placed)
-				count(p, turn.step);
+				place_count(p, turn.step);
 			else
 				reserve(p, turn.step);
 			turn_over(o, placed);

@@ -9,7 +9,7 @@ const char *place_blocker_name(enum place_blocker_kind k)
 {
 	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "sensitivity", "runtime",
 		"requires", "avoids", "gpus", "memory", "cpus", "disk", "together", "nodes", "kept",
-		"quota", "offline", "draining" };
+		"preempting", "quota", "offline", "draining" };
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
@@ -231,6 +231,21 @@ static void explain_kept(char out[PLACE_TEXT_MAX], const struct place_blocker *b
 			"%.*s has room, which is kept for a step before it", STR_ARG(worker));
 }
 
+static void explain_preempting(
+	char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
+{
+	struct str worker = names_shown(b->worker_name);
+
+	if (numbers && b->workers != 0)
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"takes the place of %u attempt%s on %.*s, which %s asked to end",
+			b->workers, num_plural(b->workers), STR_ARG(worker),
+			b->workers == 1 ? "is" : "are");
+	else
+		(void)str_print(
+			out, PLACE_TEXT_MAX, "takes the place of others on %.*s", STR_ARG(worker));
+}
+
 static void explain_quota(char out[PLACE_TEXT_MAX], const struct place_blocker *b, bool numbers)
 {
 	struct str project = names_shown(b->what);
@@ -282,6 +297,7 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	case PLACE_OFFLINE:
 	case PLACE_DRAINING: explain_gone(out, b); break;
 	case PLACE_KEPT: explain_kept(out, b, numbers); break;
+	case PLACE_PREEMPTING: explain_preempting(out, b, numbers); break;
 	case PLACE_QUOTA: explain_quota(out, b, numbers); break;
 	case PLACE_NODES: explain_nodes(out, b, numbers); break;
 	case PLACE_TOGETHER:

@@ -133,7 +133,7 @@ static void when_init(
 	memcpy(w->waiting, r->waiting, w->waiting_n * sizeof *w->waiting);
 	for (size_t i = 0; i < s->running_n; i++) {
 		const struct place_running *x = &s->running[i];
-		if (x->ends_by != 0)
+		if (x->ends_by != 0 && !place_promised(from, x))
 			push(w, &(struct ending){ .at = x->ends_by > now ? x->ends_by : now,
 					.slot = slot_of[x->worker],
 					.cpus = place_thousandths(x->cpus),
@@ -206,8 +206,11 @@ static bool try_slot(struct when *w, uint32_t at, int64_t now)
 int64_t place_start(
 	const struct place_result *r, size_t waiting, int64_t now, struct arena *scratch)
 {
+	const struct place_clearing *c = place_clearing(r->pass, r->waiting[waiting]);
 	struct when w;
 
+	if (c != NULL)
+		return place_cleared_by(r->pass, c);
 	if (r->pass->over[r->waiting[waiting]])
 		return 0; /* what others of the project hold has no place here */
 	when_init(&w, r, waiting, now, scratch);

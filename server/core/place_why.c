@@ -417,6 +417,21 @@ static void why_nodes(
 	shape->blockers_n++;
 }
 
+/* Once for each step, as what is beyond the quota. */
+static const struct place_blocker *why_preempting(
+	struct place_pass *p, uint32_t step, const struct place_clearing *c)
+{
+	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
+
+	b->kind = PLACE_PREEMPTING;
+	b->pool = p->s->steps[step].pool;
+	b->until = place_cleared_by(p, c);
+	for (size_t i = 0; i < p->s->running_n; i++)
+		b->workers += p->s->running[i].by == step + 1;
+	name_worst(p, c->asides[0].slot, &b->worker, &b->worker_name);
+	return b;
+}
+
 /* ---- those that could are not there ---------------------------------------------- */
 
 static void why_gone(struct place_pass *p, struct place_shape *shape, uint32_t n)
@@ -526,9 +541,11 @@ const struct place_blocker *place_blockers(
 	uint32_t step = r->waiting[waiting];
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
 
-	if (p->over[step]) {
+	const struct place_clearing *c = place_clearing(p, step);
+	if (p->over[step] || c != NULL) {
 		if (p->over_why[step] == NULL)
-			p->over_why[step] = why_over(p, step);
+			p->over_why[step] =
+				c != NULL ? why_preempting(p, step, c) : why_over(p, step);
 		*ret_n = 1;
 		return p->over_why[step];
 	}

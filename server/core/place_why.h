@@ -32,6 +32,8 @@ enum place_blocker_kind {
 	PLACE_KEPT, /* what it needs is free on `worker`, and kept for the step `what` before it;
 		       until `until`, when that is known and a time limit that ends by then would do
 		     */
+	PLACE_PREEMPTING, /* `workers` attempts are being ended for it, on `worker` and, for a gang,
+			     others; until `until` at the latest */
 	PLACE_QUOTA, /* it would be more than the quota of the project `what`, of GPUs or, where
 			need is 0, of running steps: most_all = nominal + borrow, most_free = what
 			is left; or that is kept for its step `value`, whose turn is earlier */

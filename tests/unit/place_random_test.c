@@ -507,7 +507,7 @@ void test_place__agrees_with_a_plain_reference(void **state)
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (int round = 0; round < 2000; round++) {
-		struct random_world w;
+		static struct random_world w;
 		random_world(&w, &r);
 		check_world(&w);
 		arena_drop(w.a);
@@ -522,7 +522,7 @@ void test_place__the_order_of_the_snapshot_does_not_matter(void **state)
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (int round = 0; round < 300; round++) {
-		struct random_world w, v;
+		static struct random_world w, v;
 		struct place_result x, y;
 		random_world(&w, &r);
 		v = w;

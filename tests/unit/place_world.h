@@ -13,7 +13,7 @@ struct world {
 	struct place_project projects[4];
 	struct place_worker workers[8];
 	struct place_step steps[16];
-	struct place_running running[4];
+	struct place_running running[16];
 	struct place_snapshot s;
 };
 

@@ -1,0 +1,238 @@
+#include "server/core/place_inside.h"
+
+#include <stdlib.h>
+
+/*
+ * For a step for which others are being ended, as much is set aside on its slots of what is free as
+ * those will not give: with what they hold it has all that it needs. So nobody comes in between,
+ * and what else is free there stays everybody's. When the step's turn comes it is given back, and
+ * tried with. If something else has happened there (a worker has gone, a GPU is ill), nothing is
+ * set aside, and the step may have others ended elsewhere.
+ */
+
+struct place_clearing *place_clearing(const struct place_pass *p, uint32_t step)
+{
+	struct place_clearing *c;
+
+	if (p->clearing_of == NULL || p->clearing_of[step] == 0)
+		return NULL;
+	c = &p->clearings[p->clearing_of[step] - 1];
+	return c->active ? c : NULL;
+}
+
+bool place_promised(const struct place_pass *p, const struct place_running *x)
+{
+	return x->by != 0 && place_clearing(p, x->by - 1) != NULL;
+}
+
+int64_t place_cleared_by(const struct place_pass *p, const struct place_clearing *c)
+{
+	int64_t at = p->s->now;
+
+	for (size_t i = 0; i < p->s->running_n; i++) {
+		const struct place_running *x = &p->s->running[i];
+		if (x->by == c->step + 1 && x->ends_by > at)
+			at = x->ends_by;
+	}
+	return at;
+}
+
+static const struct place_gpu *gpu_of(const struct place_worker *w, struct str uuid)
+{
+	for (uint32_t i = 0; i < w->gpus_n; i++)
+		if (str_eq(w->gpus[i].uuid, uuid))
+			return &w->gpus[i];
+	return NULL;
+}
+
+void place_held(const struct place_pass *p, const struct place_shape *shape,
+	const struct place_running *x, int64_t ret[DIMS])
+{
+	const struct place_slot *slot = &p->slots[p->slot_of[x->worker]];
+	const struct place_worker *w = &p->s->workers[x->worker];
+	const uint64_t *kinds = place_kinds(p, shape);
+	const struct place_group *groups = &p->groups[slot->groups];
+
+	ret[DIM_CPUS] = place_thousandths(x->cpus);
+	ret[DIM_MEMORY] = (int64_t)x->memory;
+	ret[DIM_DISK] = ret[DIM_GPUS] = 0;
+	if (kinds == NULL)
+		return;
+	for (uint32_t k = 0; k < slot->groups_n; k++) {
+		if (!place_bit(kinds, groups[k].kind))
+			continue;
+		for (uint32_t i = 0; i < x->gpus_n; i++) {
+			const struct place_gpu *g = gpu_of(w, x->gpus[i]);
+			ret[DIM_GPUS] += g != NULL && place_same_kind(g, p->kinds[groups[k].kind]);
+		}
+	}
+}
+
+/* ---- setting aside --------------------------------------------------------------- */
+
+static void move_gpu(struct place_pass *p, struct place_slot *slot, uint32_t at, bool taken)
+{
+	const struct place_gpu *g = &p->s->workers[slot->worker].gpus[at];
+
+	p->taken[slot->gpu + at] = taken;
+	slot->gpus += taken ? UINT32_MAX : 1;
+	for (uint32_t k = 0; k < slot->groups_n; k++) {
+		struct place_group *group = &p->groups[slot->groups + k];
+		if (place_same_kind(p->kinds[group->kind], g))
+			group->free += taken ? UINT32_MAX : 1;
+	}
+}
+
+static bool gpu_suits(const struct place_pass *p, const struct place_slot *slot, uint32_t at,
+	const uint64_t *kinds)
+{
+	const struct place_gpu *g = &p->s->workers[slot->worker].gpus[at];
+
+	if (p->taken[slot->gpu + at])
+		return false;
+	for (uint32_t k = 0; k < slot->groups_n; k++) {
+		uint32_t kind = p->groups[slot->groups + k].kind;
+		if (place_bit(kinds, kind) && place_same_kind(p->kinds[kind], g))
+			return true;
+	}
+	return false;
+}
+
+static void aside_move(struct place_slot *slot, const struct place_aside *a, int64_t sign)
+{
+	slot->cpus += sign * a->amounts[DIM_CPUS];
+	slot->memory += (uint64_t)(sign * a->amounts[DIM_MEMORY]);
+	slot->disk += (uint64_t)(sign * a->amounts[DIM_DISK]);
+}
+
+void place_set_aside(struct place_pass *p, struct place_clearing *c)
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[c->step]];
+	const uint64_t *kinds = place_kinds(p, shape);
+
+	c->active = true;
+	for (uint32_t n = 0; n < shape->nodes; n++) {
+		struct place_aside *a = &c->asides[n];
+		struct place_slot *slot = &p->slots[a->slot];
+		const struct place_worker *w = &p->s->workers[slot->worker];
+		int64_t want = a->amounts[DIM_GPUS], got = 0;
+		aside_move(slot, a, -1);
+		for (uint32_t i = 0; i < w->gpus_n && got < want; i++) {
+			if (!gpu_suits(p, slot, i, kinds))
+				continue;
+			move_gpu(p, slot, i, true);
+			a->gpus[got++] = i;
+		}
+		BUG_ON(got < want);
+	}
+}
+
+void place_give_back(struct place_pass *p, struct place_clearing *c)
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[c->step]];
+
+	c->active = false;
+	for (uint32_t n = 0; n < shape->nodes; n++) {
+		const struct place_aside *a = &c->asides[n];
+		aside_move(&p->slots[a->slot], a, 1);
+		for (int64_t i = 0; i < a->amounts[DIM_GPUS]; i++)
+			move_gpu(p, &p->slots[a->slot], a->gpus[i], false);
+	}
+}
+
+bool place_has_cleared(const struct place_pass *p, const struct place_clearing *c,
+	struct place_pick picks[PLACE_NODES_MAX])
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[c->step]];
+
+	for (uint32_t n = 0; n < shape->nodes; n++) {
+		const struct place_slot *slot = &p->slots[c->asides[n].slot];
+		picks[n] = (struct place_pick){ 0, c->asides[n].slot };
+		if (place_fit(p, slot, shape, place_kinds(p, shape)) == UINT64_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* ---- at the beginning of a pass -------------------------------------------------- */
+
+/* What must be set aside on one slot; false: with what is being freed it would not be enough. */
+static bool aside_of(
+	const struct place_pass *p, uint32_t step, uint32_t worker, struct place_aside *ret)
+{
+	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	const struct place_slot *slot = &p->slots[p->slot_of[worker]];
+	uint32_t all;
+	int64_t held[DIMS], free[DIMS] = { slot->cpus, (int64_t)slot->memory, (int64_t)slot->disk,
+		place_matching(p, slot, place_kinds(p, shape), &all) };
+
+	ret->slot = p->slot_of[worker];
+	memcpy(ret->amounts, shape->need, sizeof ret->amounts);
+	if (!place_bit(p->wheres[p->sites[shape->site].where].slots, ret->slot))
+		return false;
+	for (size_t i = 0; i < p->s->running_n; i++) {
+		const struct place_running *x = &p->s->running[i];
+		if (x->by != step + 1 || x->worker != worker)
+			continue;
+		place_held(p, shape, x, held);
+		for (int d = 0; d < DIMS; d++)
+			ret->amounts[d] -= held[d];
+	}
+	for (int d = 0; d < DIMS; d++) {
+		if (ret->amounts[d] < 0)
+			ret->amounts[d] = 0;
+		if (ret->amounts[d] > free[d])
+			return false;
+	}
+	return true;
+}
+
+static int by_turn(const void *pa, const void *pb, void *arg)
+{
+	const struct place_step *steps = arg;
+	const struct place_step *a = &steps[*(const uint32_t *)pa],
+				*b = &steps[*(const uint32_t *)pb];
+
+	if (a->priority != b->priority)
+		return a->priority > b->priority ? -1 : 1;
+	if (a->queued_at != b->queued_at)
+		return a->queued_at < b->queued_at ? -1 : 1;
+	return str_cmp(a->id, b->id);
+}
+
+static void clear_step(struct place_pass *p, uint32_t step)
+{
+	const struct place_step *s = &p->s->steps[step];
+	struct place_clearing *c = &p->clearings[p->clearings_n];
+
+	c->step = step;
+	c->asides = arena_array_of(p->a, struct place_aside, s->cleared_n);
+	for (uint32_t n = 0; n < s->cleared_n; n++) {
+		if (!aside_of(p, step, s->cleared[n], &c->asides[n]))
+			return;
+		c->asides[n].gpus = arena_array_of(p->a, uint32_t, s->gpus.count + (size_t)1);
+	}
+	place_set_aside(p, c);
+	p->clearing_of[step] = ++p->clearings_n;
+}
+
+void place_clear(struct place_pass *p)
+{
+	const struct place_snapshot *s = p->s;
+	uint32_t n = 0, *order;
+
+	for (uint32_t i = 0; i < s->steps_n; i++)
+		n += s->steps[i].cleared_n == place_nodes(&s->steps[i]);
+	if (n == 0)
+		return;
+	order = arena_array_of(p->a, uint32_t, n);
+	p->clearing_of = arena_array_of(p->a, uint32_t, s->steps_n);
+	p->clearings = arena_array_of(p->a, struct place_clearing, n);
+	n = 0;
+	for (uint32_t i = 0; i < s->steps_n; i++)
+		if (s->steps[i].cleared_n == place_nodes(&s->steps[i]))
+			order[n++] = i;
+	qsort_r(order, n, sizeof *order, by_turn, (void *)(uintptr_t)s->steps);
+	for (uint32_t i = 0; i < n; i++)
+		clear_step(p, order[i]);
+}
