@@ -12,6 +12,7 @@ const char *const sensitivity_names[] = { "public", "internal", "confidential", 
 	NULL };
 _Static_assert(sizeof sensitivity_names / sizeof *sensitivity_names == SENSITIVITY_COUNT + 1,
 	"sensitivities and names differ");
+const char *const idle_action_names[] = { "warn", "stop", NULL };
 const char *const log_action_names[] = { "label", "stop_retrying", "avoid_node", "notify", NULL };
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
 const char *const gate_test_names[] = { "paired_bootstrap", NULL };
@@ -121,6 +122,15 @@ static const struct field placement_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS gpu_idle
+static const struct field gpu_idle_fields[] = {
+	{ "after", FIELD_SPAN, Q, AT(after), .min = CLOCK_SECOND,
+		.doc = "So long no GPU of the step was used by 5 percent or more" },
+	{ "action", FIELD_ENUM, 0, AT(action), .names = idle_action_names, .fallback = "warn",
+		.doc = "warn: an event step.warning; stop: the command is stopped" },
+	{ 0 },
+};
+#undef THIS
 #define THIS timeouts
 static const struct field timeouts_fields[] = {
 	{ "queue", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(queue), .min = CLOCK_SECOND,
@@ -129,6 +139,8 @@ static const struct field timeouts_fields[] = {
 		.doc = "From assignment to the command's start" },
 	{ "run", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(run), .min = CLOCK_SECOND,
 		.doc = "Longest run of the command; the same as time_limit" },
+	{ "gpu_idle", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(gpu_idle), HAS(has_gpu_idle),
+		.sub = gpu_idle_fields, .doc = "GPUs that are held and not used" },
 	{ 0 },
 };
 #undef THIS

@@ -103,8 +103,19 @@ struct placement {
 	int64_t priority;
 };
 
+enum idle_action { IDLE_WARN, IDLE_STOP, IDLE_ACTION_COUNT };
+extern const char *const idle_action_names[];
+
+/* GPUs that are held and not used. */
+struct gpu_idle {
+	struct field_span after;
+	int action; /* enum idle_action */
+};
+
 struct timeouts {
 	struct field_span queue, start, run;
+	struct gpu_idle gpu_idle;
+	bool has_gpu_idle;
 };
 
 struct backoff {

@@ -191,6 +191,7 @@ const struct field attempt_fields[] = {
 		.doc = "Length and digest were agreed with the worker" },
 	{ "log_matches", FIELD_RAW, R, AT(log_matches),
 		.doc = "Log policies that lines of its log matched: how many, and the first" },
+	{ "warning", FIELD_STR, R | E, AT(warning), .doc = "What should be known while it runs" },
 	{ 0 },
 };
 #undef THIS

@@ -57,6 +57,7 @@ extern const char *const attempt_state_names[];
 	X(CUDA_OOM, "cuda_oom", USER,                                                              \
 		"The command ended because a GPU had not enough memory for it")                    \
 	X(TIMEOUT, "timeout", USER, "The time limit passed")                                       \
+	X(GPU_IDLE, "gpu_idle", USER, "Its GPUs were not used for too long")                       \
 	X(QUEUE_TIMEOUT, "queue_timeout", USER, "No worker took the step in time")                 \
 	X(BAD_ASSIGNMENT, "bad_assignment", INFRA, "The step could not be given to a worker")      \
 	X(CHECKOUT_FAILED, "checkout_failed", INFRA, "The repository could not be checked out")    \
@@ -167,6 +168,7 @@ struct attempt {
 	int64_t log_bytes, log_lines;
 	bool log_complete;
 	struct str log_matches; /* JSON list of struct log_match */
+	struct str warning; /* the newest one */
 };
 extern const struct field attempt_fields[];
 

@@ -195,6 +195,10 @@ const struct field assignment_fields[] = {
 		.doc = "Microseconds that the command may run" },
 	{ "start_timeout", FIELD_INT, E, AT(start_timeout),
 		.doc = "Microseconds until the command must have started" },
+	{ "gpu_idle", FIELD_INT, E, AT(gpu_idle),
+		.doc = "Microseconds that its GPUs may be unused; 0: for ever" },
+	{ "gpu_idle_stop", FIELD_BOOL, 0, AT(gpu_idle_stop),
+		.doc = "It is stopped then; else only a warning is sent" },
 	{ "self_stop_after", FIELD_INT, E, AT(self_stop_after),
 		.doc = "Microseconds without a renewal after which the command ends itself" },
 	{ "log_max", FIELD_INT, E, AT(log_max), .doc = "Bytes of log" },
@@ -274,6 +278,14 @@ const struct field outputs_put_fields[] = {
 	{ EPOCH },
 	{ "outputs", FIELD_LIST, Q, AT(outputs), ITEMS(output_files), .max = 64,
 		.doc = "All outputs of the attempt" },
+	{ 0 },
+};
+#undef THIS
+#define THIS attempt_warning
+const struct field attempt_warning_fields[] = {
+	{ "epoch", FIELD_INT, Q, AT(epoch), .min = 1, .max = INT64_MAX, .doc = "Of the attempt" },
+	{ "kind", FIELD_STR, Q | FIELD_NAME, AT(kind), .doc = "What it is about: gpu_idle" },
+	{ "message", FIELD_STR, Q, AT(message), .min = 1, .max = 500, .doc = "For people" },
 	{ 0 },
 };
 #undef THIS

@@ -122,6 +122,8 @@ struct assignment {
 	int64_t memory, shm;
 	struct list devices; /* struct str, UUIDs */
 	int64_t time_limit, start_timeout; /* microseconds; 0: none */
+	int64_t gpu_idle; /* microseconds that its GPUs may be unused; 0: for ever */
+	bool gpu_idle_stop; /* then it is stopped; else only a warning is sent */
 	int64_t self_stop_after; /* microseconds; 0: keep running while cut off */
 	int64_t log_max;
 	struct list log_policies; /* struct log_policy, of the step and of Tidemill itself */
@@ -182,6 +184,12 @@ struct log_matches {
 };
 extern const struct field log_match_fields[];
 extern const struct field log_matches_fields[];
+/* What somebody should know of an attempt that goes on. The newest one is kept. */
+struct attempt_warning {
+	int64_t epoch;
+	struct str kind, message; /* kind: gpu_idle */
+};
+extern const struct field attempt_warning_fields[];
 /* Files by their path below $TIDEMILL_OUTPUT: the output's declared path, or something below it. */
 struct output_files {
 	struct str name;

@@ -102,7 +102,8 @@ VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool", NARROW },
 VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },
 	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime", NARROW }, { "EXIT", "/exit_code" },
 	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, LENGTH,
-	{ "LOG LINES", "/log_lines", NARROW }, { "REASON", "/reason" }, { "MESSAGE", "/message" });
+	{ "LOG LINES", "/log_lines", NARROW }, { "REASON", "/reason" }, { "MESSAGE", "/message" },
+	{ "WARNING", "/warning" });
 
 /* Of a failed step's last attempt, below its run. */
 VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER", "/worker" },

@@ -17,6 +17,8 @@ struct gpus {
 	bool ready, looking, stopped;
 	struct arena *a; /* holds the list */
 	struct list list; /* struct device */
+	int *use; /* of each */
+	uint64_t looks;
 	char complaint[256];
 
 	/* of the look in progress */
@@ -107,6 +109,22 @@ static struct str mig_profile(struct arena *a, const char *name)
 	return arena_str(a, at < 0 ? text : str_slice(text, (size_t)at + 4, text.n));
 }
 
+/* The use of a GPU says nothing of its slices. */
+static int *uses(struct arena *a, const struct gpu_inventory *found, size_t n)
+{
+	int *all = arena_array_of(a, int, n + 1);
+	size_t k = 0;
+
+	for (size_t i = 0; i < found->n; i++) {
+		const struct gpu_device *d = &found->devices[i];
+		if (!d->mig)
+			all[k++] = d->health == GPU_OK ? d->utilization : -1;
+		for (size_t s = 0; d->mig && s < d->n_slices; s++)
+			all[k++] = -1;
+	}
+	return all;
+}
+
 static void add_device(struct arena *a, const struct gpu_device *d, struct device *out, size_t *n)
 {
 	struct device one = { .uuid = shown(a, d->uuid),
@@ -176,6 +194,8 @@ static void on_looked(void *arg)
 		arena_drop(g->a);
 		g->a = g->next;
 		g->list = now;
+		g->use = uses(g->a, &g->found, now.n);
+		g->looks++;
 	}
 	g->next = NULL;
 	if (g->stopped)
@@ -201,6 +221,25 @@ const struct device *gpus_find(const struct gpus *g, struct str uuid)
 		if (str_eq(list_at(&g->list, struct device, i)->uuid, uuid))
 			return list_at(&g->list, struct device, i);
 	return NULL;
+}
+
+int gpus_use(const struct gpus *g, struct str uuid)
+{
+	for (size_t i = 0; i < g->list.n; i++)
+		if (str_eq(list_at(&g->list, struct device, i)->uuid, uuid))
+			return g->use[i];
+	return -1;
+}
+
+uint64_t gpus_looks(const struct gpus *g)
+{
+	return g->looks;
+}
+
+void gpus_look(struct gpus *g)
+{
+	if (!g->looking && !g->stopped)
+		loop_timer_set(&g->every, 0);
 }
 
 const char *gpus_complaint(const struct gpus *g)

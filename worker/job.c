@@ -16,7 +16,6 @@
 
 enum { ARENA_MAX = 48 << 20 };
 
-static void on_limit(void *arg);
 static void on_again(void *arg);
 /* A new job: its folder and the assignment are written, then the record. */
 static void job_store(struct job *j);
@@ -56,9 +55,9 @@ static struct job *job_make(struct agent *g)
 	j->agent = g;
 	j->a = arena_new(ARENA_MAX);
 	buf_init(&j->text, ASSIGNMENT_MAX);
-	loop_timer_init(&j->limit, g->loop, on_limit, j);
 	loop_timer_init(&j->again, g->loop, on_again, j);
 	job_timers_init(j);
+	job_limits_init(j);
 	job_checkpoint_init(j);
 	return j;
 }
@@ -66,7 +65,7 @@ static struct job *job_make(struct agent *g)
 void job_free(struct job *j)
 {
 	BUG_ON(j->busy != 0);
-	loop_timer_cancel(&j->limit);
+	job_limits_cancel(j);
 	loop_timer_cancel(&j->again);
 	loop_timer_cancel(&j->look);
 	loop_timer_cancel(&j->force);
@@ -76,6 +75,7 @@ void job_free(struct job *j)
 	if (j->text.p != NULL)
 		mem_wipe(j->text.p, j->text.cap);
 	buf_done(&j->text);
+	buf_done(&j->idle.body);
 	arena_drop(j->a);
 	mem_free(j);
 }
@@ -186,7 +186,7 @@ void job_resume(struct job *j)
 
 void job_close(struct job *j)
 {
-	loop_timer_cancel(&j->limit);
+	job_limits_cancel(j);
 	loop_timer_cancel(&j->again);
 	loop_timer_cancel(&j->look);
 	loop_timer_cancel(&j->force);
@@ -377,13 +377,6 @@ bool job_holds(const struct job *j, struct str device)
 struct runtime_ref job_ref(const struct job *j)
 {
 	return (struct runtime_ref){ j->task.attempt.p, j->ctl, j->secrets_dir };
-}
-
-static void on_limit(void *arg)
-{
-	struct job *j = arg;
-
-	(void)job_stop(j, j->rec.started_at == 0 ? REASON_START_TIMEOUT : REASON_TIMEOUT);
 }
 
 static void stop_while_finishing(struct job *j)

@@ -1,7 +1,8 @@
 /*
  * One attempt on this worker, from its assignment until the server says forget. Its states are
  * those of record.h; each step of the way is one file: job.c (making, saving, reporting, stopping),
- * job_start.c (preparing and starting), job_run.c (watching the command), job_checkpoint.c (what a
+ * job_start.c (preparing and starting), job_run.c (watching the command), job_limits.c (how long it
+ * may take, and GPUs that it does not use), job_checkpoint.c (what a
  * later attempt goes on from), job_finish.c (log, outputs, result, removal).
  */
 #ifndef WORKER_JOB_H
@@ -34,6 +35,18 @@ struct job_checkpoint {
 	job_next_fn *next; /* the attempt is over: what follows */
 };
 
+/* GPUs that the command holds and does not use: see job_limits.c. */
+struct job_idle {
+	struct loop_timer look;
+	uint64_t seen; /* looks at the GPUs, when it was last judged */
+	int64_t since; /* wall time; 0: not idle */
+	int most; /* percent, since then */
+	bool warned;
+	struct fetch *request; /* the warning */
+	struct buf body;
+	char text[200]; /* what is to be said, or was */
+};
+
 struct job {
 	struct agent *agent;
 	struct job *next, *prev;
@@ -60,6 +73,7 @@ struct job {
 	struct ship_log *log;
 	struct ship_outputs *outputs;
 	struct job_checkpoint checkpoint;
+	struct job_idle idle;
 	struct watch_dir *watch;
 	struct loop_timer limit, look, force, again;
 	job_next_fn *retry; /* what `again` starts */
@@ -105,6 +119,12 @@ void job_checkpoint_paths(struct job *j); /* once those of the job are set */
 void job_remove(struct job *j);
 void job_log_abandon(struct job *j);
 void job_timers_init(struct job *j);
+void job_limits_init(struct job *j);
+void job_limits_watch(struct job *j); /* the command has begun */
+void job_limits_cancel(struct job *j);
+bool job_stop_fails(enum reason stop); /* what ends so has failed; else it is cancelled */
+/* Why it was stopped, with the limit; "" when the reason says it all. */
+const char *job_stop_text(struct job *j);
 /* At the end of an operation: true when the process ends, and nothing more is to be done. */
 bool job_returned(struct job *j);
 struct runtime_ref job_ref(const struct job *j);

@@ -44,15 +44,6 @@ static void on_force(void *arg)
 	job_send_end(arg);
 }
 
-static void set_time_limit(struct job *j)
-{
-	int64_t left = j->rec.started_at + j->task.time_limit - clock_now(&clock_real);
-
-	loop_timer_cancel(&j->limit);
-	if (j->task.time_limit > 0 && j->rec.stop == REASON_NONE)
-		loop_timer_set(&j->limit, left > 0 ? left / 1000 + 1 : 0);
-}
-
 void job_timers_init(struct job *j)
 {
 	loop_timer_init(&j->look, j->agent->loop, on_look, j);
@@ -65,7 +56,7 @@ void job_watch(struct job *j)
 	job_log_open(j);
 	job_checkpoint_watch(j);
 	if (j->rec.started_at != 0)
-		set_time_limit(j);
+		job_limits_watch(j);
 	if (j->rec.stop != REASON_NONE)
 		job_ask_to_end(j);
 	job_look(j);
@@ -100,7 +91,7 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 	if (s->started_us != 0 && j->rec.started_at == 0) {
 		j->rec.started_at = s->started_us;
 		agent_changed(j->agent);
-		set_time_limit(j);
+		job_limits_watch(j);
 	}
 	if (s->state == RUNTIME_ENDED || s->state == RUNTIME_GONE)
 		job_ended(j);
@@ -199,8 +190,8 @@ static void job_ended(struct job *j)
 	if (s->state == RUNTIME_GONE)
 		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
 			"the control folder of the attempt has vanished");
-	else if (stop == REASON_TIMEOUT || stop == REASON_START_TIMEOUT)
-		job_finish(j, ATTEMPT_FAILED, stop, "");
+	else if (job_stop_fails(stop))
+		job_finish(j, ATTEMPT_FAILED, stop, job_stop_text(j));
 	else if (stop != REASON_NONE)
 		job_finish(j, ATTEMPT_CANCELLED, stop, "");
 	else if (s->deadman)

@@ -68,11 +68,10 @@ static const struct agent_runtime *choose_runtime(const struct job *j)
 
 static void job_stopped_early(struct job *j)
 {
-	job_finish(j,
-		j->rec.stop == REASON_START_TIMEOUT || j->rec.stop == REASON_TIMEOUT
-			? ATTEMPT_FAILED
-			: ATTEMPT_CANCELLED,
-		(enum reason)j->rec.stop, "");
+	enum reason stop = (enum reason)j->rec.stop;
+
+	job_finish(j, job_stop_fails(stop) ? ATTEMPT_FAILED : ATTEMPT_CANCELLED, stop,
+		job_stop_text(j));
 }
 
 void job_admit(struct job *j)

@@ -217,6 +217,24 @@ bool clock_parse_span(struct str s, struct clock_span *ret)
 	return true;
 }
 
+bool clock_is_span(struct str s)
+{
+	struct clock_span span = { 0, 0 };
+	size_t at = 0;
+
+	while (at < s.n) {
+		size_t from = at, unit;
+		while (at < s.n && s.p[at] >= '0' && s.p[at] <= '9')
+			at++;
+		unit = at;
+		while (at < s.n && s.p[at] >= 'a' && s.p[at] <= 'z')
+			at++;
+		if (unit == from || !add_unit(str_slice(s, unit, at - unit), 0, &span))
+			return false;
+	}
+	return s.n != 0;
+}
+
 const char *clock_format_span(char out[CLOCK_SPAN_TEXT_MAX], int64_t us)
 {
 	static const struct {

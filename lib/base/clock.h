@@ -58,6 +58,7 @@ struct clock_span {
 };
 /* "30m", "14d", "1q", "3y", "1d12h" (largest unit first is not required); no sign. */
 bool clock_parse_span(struct str s, struct clock_span *ret);
+bool clock_is_span(struct str s); /* written like one, however long */
 /* A length of time in its largest whole unit of d, h, m and s: "10s", "90m", "30d". Returns out. */
 enum { CLOCK_SPAN_TEXT_MAX = 24 };
 const char *clock_format_span(char out[CLOCK_SPAN_TEXT_MAX], int64_t us);

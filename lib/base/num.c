@@ -119,7 +119,8 @@ bool num_parse_double(struct str s, double *ret)
 	return true;
 }
 
-bool num_parse_size(struct str s, uint64_t *ret)
+/* The bytes that the unit behind a number stands for, 0 when it is none. */
+static uint64_t size_unit(struct str name)
 {
 	static const struct {
 		const char *name;
@@ -131,20 +132,35 @@ bool num_parse_size(struct str s, uint64_t *ret)
 		{ "MB", 1000000u },
 		{ "GB", 1000000000u },
 		{ "TB", 1000000000000u },
+		{ "PB", 1000000000000000u },
 		{ "KiB", 1024u },
 		{ "MiB", 1048576u },
 		{ "GiB", 1073741824u },
 		{ "TiB", 1099511627776u },
+		{ "PiB", 1125899906842624u },
 	};
-	size_t n = digits(s, 0);
-	uint64_t v;
 
-	if (!num_parse_u64(str_slice(s, 0, n), 0, UINT64_MAX, &v))
-		return false;
 	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-		if (str_is(str_slice(s, n, s.n), units[i].name))
-			return !__builtin_mul_overflow(v, units[i].unit, ret);
-	return false;
+		if (str_is(name, units[i].name))
+			return units[i].unit;
+	return 0;
+}
+
+bool num_parse_size(struct str s, uint64_t *ret)
+{
+	size_t n = digits(s, 0);
+	uint64_t unit = size_unit(str_slice(s, n, s.n)), v;
+
+	if (unit == 0 || !num_parse_u64(str_slice(s, 0, n), 0, UINT64_MAX, &v))
+		return false;
+	return !__builtin_mul_overflow(v, unit, ret);
+}
+
+bool num_is_size(struct str s)
+{
+	size_t n = digits(s, 0);
+
+	return n != 0 && size_unit(str_slice(s, n, s.n)) != 0;
 }
 
 const char *num_format_size(char out[NUM_SIZE_MAX], uint64_t bytes)

@@ -9,8 +9,9 @@ bool num_parse_i64(struct str s, int64_t min, int64_t max, int64_t *ret); /* one
 bool num_parse_hex_u64(struct str s, uint64_t *ret); /* 1 to 16 hex digits */
 /* JSON's number grammar; finite only. */
 bool num_parse_double(struct str s, double *ret);
-/* "1GiB", "500MB", "4096": bytes. KiB MiB GiB TiB are powers of 1024, KB MB GB TB of 1000. */
+/* "1GiB", "500MB", "4096": bytes. KiB … PiB are powers of 1024, KB … PB of 1000. */
 bool num_parse_size(struct str s, uint64_t *ret);
+bool num_is_size(struct str s); /* written like one, however large */
 /* Bytes for people: "1.5 GiB". Returns out. */
 enum { NUM_SIZE_MAX = 24, NUM_DOUBLE_MAX = 32 };
 const char *num_format_size(char out[NUM_SIZE_MAX], uint64_t bytes);

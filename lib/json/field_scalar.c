@@ -282,7 +282,9 @@ static int read_span(struct field_reader *r, const struct field *f, const struct
 
 	if (v->type != JSN_STR)
 		return field_wrong_type(r, wanted, v);
-	if (v->s.n > 64 || !clock_parse_span(v->s, &parsed))
+	if (clock_is_span(v->s) && !clock_parse_span(v->s, &parsed))
+		return fail(r, "a duration of at most 1000y");
+	if (!clock_parse_span(v->s, &parsed))
 		return fail(r, wanted);
 	if (__builtin_mul_overflow(parsed.months, MONTH_US, &us) ||
 		__builtin_add_overflow(us, parsed.us, &us) || us > SPAN_MAX_US)
@@ -307,8 +309,10 @@ static int read_size(struct field_reader *r, const struct field *f, const struct
 		return fail(r, wanted);
 	else if (v->type != JSN_STR)
 		return field_wrong_type(r, wanted, v);
-	else if (!num_parse_size(v->s, &bytes))
+	else if (!num_is_size(v->s))
 		return fail(r, wanted);
+	else if (!num_parse_size(v->s, &bytes))
+		bytes = UINT64_MAX;
 	uint64_t max = f->max != 0 ? (uint64_t)f->max : INT64_MAX;
 	if (bytes > max)
 		return err_field(r->e, "", "must be at most %s", num_format_size(text[0], max));

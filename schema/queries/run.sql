@@ -147,6 +147,6 @@ FROM step s WHERE s.id = $1;
 SELECT a.id, a.step_id, a.run_id, a.number, a.epoch, a.worker_id, coalesce(w.name, '') AS worker, a.runtime, a.devices, a.state,
 	a.reason, a.message, a.exit_code, a.signal, a.evidence, a.created_at, a.started_at, a.ended_at,
 	coalesce(l.length, 0) AS log_bytes, coalesce(l.lines, 0) AS log_lines, coalesce(l.final, false) AS log_complete,
-	coalesce(a.log_matches, '[]') AS log_matches, lpad(a.number::text, 8, '0') AS page_key
+	coalesce(a.log_matches, '[]') AS log_matches, coalesce(a.warning, '') AS warning, lpad(a.number::text, 8, '0') AS page_key
 FROM attempt a LEFT JOIN worker w ON w.id = a.worker_id LEFT JOIN log l ON l.attempt_id = a.id
 WHERE a.step_id = $1 AND lpad(a.number::text, 8, '0') > $2 ORDER BY a.number LIMIT $3;

@@ -221,6 +221,20 @@ UPDATE attempt a SET log_matches = (
 FROM held h WHERE a.id = h.id
 RETURNING a.id;
 
+-- A warning that is sent again is no event.
+-- name: attempt_warning_put :one
+-- params: attempt_id text, worker_id text, epoch bigint, kind text, message text
+WITH held AS (
+	SELECT a.id, a.step_id, a.run_id, a.project_id, a.warning FROM attempt a
+	WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing') FOR UPDATE
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT h.project_id, 'step.warning', h.step_id, h.run_id,
+		jsonb_build_object('name', s.name, 'attempt_id', h.id, 'worker_id', $2, 'kind', $4, 'message', $5)
+	FROM held h JOIN step s ON s.id = h.step_id WHERE h.warning IS DISTINCT FROM $5
+)
+UPDATE attempt a SET warning = $5 FROM held h WHERE a.id = h.id RETURNING a.id;
+
 -- The blob, when it is among what the attempt reads.
 -- name: attempt_reads_blob :one
 -- params: attempt_id text, digest bytea

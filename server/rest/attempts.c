@@ -438,12 +438,21 @@ static void attempt_log_matches(struct call *c)
 	call_send(c, u, DB_WRITE, outputs_on_done);
 }
 
+static void attempt_warn(struct call *c)
+{
+	struct db_unit *u = call_unit(c);
+
+	attempt_store_warning(u, call_param(c, "attempt"), c->who.worker_id, c->in);
+	call_send(c, u, DB_WRITE, outputs_on_done);
+}
+
 const struct binding attempt_bindings[] = {
 	{ "attempts.blob", attempt_blob },
 	{ "attempts.upload", attempt_upload },
 	{ "attempts.outputs", attempt_outputs },
 	{ "attempts.checkpoint", attempt_checkpoint },
 	{ "attempts.log_matches", attempt_log_matches },
+	{ "attempts.warn", attempt_warn },
 	{ "steps.outputs", step_output },
 	{ 0 },
 };

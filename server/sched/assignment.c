@@ -116,6 +116,8 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->shm = spec.resources.shm;
 	out->time_limit = span_us(&spec.time_limit);
 	out->start_timeout = span_us(&spec.timeouts.start);
+	out->gpu_idle = span_us(&spec.timeouts.gpu_idle.after);
+	out->gpu_idle_stop = spec.timeouts.gpu_idle.action == IDLE_STOP;
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;

@@ -37,6 +37,10 @@ int gpu_spec_of(const struct jsn *v, struct arena *a, struct gpus_want *ret, str
 	case JSN_NULL: break;
 	case JSN_STR: rc = gpus_parse(jsn_get_str(v), a, &want, e); break;
 	case JSN_INT:
+		if (jsn_get_int(v, 0) < 0) {
+			rc = err_field(e, "", "the number of GPUs must not be negative");
+			break;
+		}
 		rc = gpus_parse(arena_printf(a, "%lld", (long long)jsn_get_int(v, 0)), a, &want, e);
 		break;
 	case JSN_OBJ: rc = read_object(v, a, &want, e); break;

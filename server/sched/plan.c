@@ -294,10 +294,11 @@ static int look_at_deadline(struct plan *p, size_t i, struct err *e)
 	plan_set_step(p, i,
 		&(struct plan_change){ .state = STEP_FAILED,
 			.reason = str_c(reason_names[REASON_QUEUE_TIMEOUT]),
-			.message =
-				arena_printf(p->arena, "No worker took the step within %.*s%s%.*s",
-					STR_ARG(spec.timeouts.queue.text),
-					s->blocked.n != 0 ? ": " : "", STR_ARG(s->blocked)),
+			.message = arena_printf(p->arena,
+				"waited %.*s in the queue, the limit of "
+				"timeouts.queue%s%.*s",
+				STR_ARG(spec.timeouts.queue.text), s->blocked.n != 0 ? ": " : "",
+				STR_ARG(s->blocked)),
 			.user_failures = s->user_failures,
 			.infra_failures = s->infra_failures });
 	return 0;

@@ -191,6 +191,13 @@ void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str 
 		DB_BLOBS(r->digests, r->n), DB_JSON(summary));
 }
 
+void attempt_store_warning(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	const struct attempt_warning *w)
+{
+	db_stmt(u, SQL_ATTEMPT_WARNING_PUT, DB_TEXT(attempt_id), DB_TEXT(worker_id),
+		DB_INT(w->epoch), DB_TEXT(w->kind), DB_TEXT(w->message));
+}
+
 void attempt_store_matches(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, struct str matches)
 {

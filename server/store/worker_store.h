@@ -45,6 +45,9 @@ struct output_rows {
 	int64_t *sizes;
 	size_t n;
 };
+/* One row when the epoch was current. */
+void attempt_store_warning(struct db_unit *u, struct str attempt_id, struct str worker_id,
+	const struct attempt_warning *w);
 /* matches: a JSON list; one row when the epoch was current. */
 void attempt_store_matches(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	int64_t epoch, struct str matches);

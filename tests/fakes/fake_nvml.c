@@ -8,7 +8,8 @@
  *     FAKE_NVML_LOST=I          device I cannot be reached
  *     FAKE_NVML_ROWS=I          device I has memory rows that cannot be replaced
  *     FAKE_NVML_XID=I:XID       device I reports a fault, once after each change of the variable
- *     FAKE_NVML_INIT=CODE       what nvmlInit answers (0)
+ *     FAKE_NVML_USE=FILE        the file holds the use of all devices in percent (10 and a device's
+ * number) FAKE_NVML_INIT=CODE       what nvmlInit answers (0)
  *
  * Built with FAKE_NVML_OLD it has the names of early drivers only.
  */
@@ -166,7 +167,17 @@ int nvmlDeviceGetCudaComputeCapability(struct fake *d, int *major, int *minor)
 
 int nvmlDeviceGetUtilizationRates(struct fake *d, struct use *ret)
 {
+	const char *path = getenv("FAKE_NVML_USE");
+	FILE *f = path != NULL ? fopen(path, "re") : NULL;
+
 	*ret = (struct use){ 10 + d->index, 5 };
+	if (f != NULL) {
+		char text[16] = "";
+		const char *p = fgets(text, sizeof text, f);
+		if (p != NULL)
+			ret->gpu = (unsigned)digits(&p);
+		(void)fclose(f);
+	}
 	return 0;
 }
 

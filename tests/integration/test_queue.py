@@ -241,7 +241,7 @@ def test_the_reason_is_in_the_end_of_a_step_that_waited_too_long(server, admin, 
     assert until(lambda: why(admin, run)["deadline"], 10)
     done = ended(admin, run, "failed", 20)
     assert done["reason"] == "queue_timeout"
-    assert done["message"] == f"the step a failed: No worker took the step within 6s: no worker belongs to pool {project}"
+    assert done["message"] == f"the step a failed: waited 6s in the queue, the limit of timeouts.queue: no worker belongs to pool {project}"
 
 
 def test_a_server_that_does_not_lead_gives_the_same_answer(postgres, project):

@@ -74,10 +74,10 @@ def whereabouts(entry):
 
 class Worker:
     """A tidemill-worker with a work folder of its own. url: where it reaches the server, if not directly. settings: like
-    TIDEMILL_<NAME>, in lower case."""
+    TIDEMILL_<NAME>, in lower case; more: other variables."""
 
-    def __init__(self, server, name, url=None, **settings):
-        self.server, self.name, self.settings = server, name, settings
+    def __init__(self, server, name, url=None, more=None, **settings):
+        self.server, self.name, self.settings, self.more = server, name, settings, more or {}
         self.url = url or f"http://127.0.0.1:{server.port}"
         self.proc = None
 
@@ -104,7 +104,7 @@ class Worker:
                "TIDEMILL_NAME": self.name, "TIDEMILL_WORK_DIR": str(self.dir / "work"),
                "TIDEMILL_RUNTIMES": "process", "TIDEMILL_ALLOW_LOCAL_GIT": "1"}
         env.update({f"TIDEMILL_{k.upper()}": str(v) for k, v in self.settings.items()})
-        return env
+        return {**env, **self.more}
 
     def start(self):
         with open(self.log_path, "ab") as log:

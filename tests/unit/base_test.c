@@ -228,6 +228,9 @@ void test_num__sizes(void **state)
 	assert_true(v == UINT64_C(40000000000));
 	assert_false(num_parse_size(STR("99999999999TiB"), &v));
 	assert_false(num_parse_size(STR("1gb"), &v));
+	assert_true(num_is_size(STR("100000000000000000000GiB")) && num_is_size(STR("1PiB")));
+	assert_false(num_is_size(STR("GiB")) || num_is_size(STR("")) || num_is_size(STR("-1GiB")));
+	assert_false(num_is_size(STR("1gb")));
 }
 
 void test_clock__calendar_agrees_with_every_day_of_eight_centuries(void **state)

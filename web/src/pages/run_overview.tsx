@@ -160,11 +160,12 @@ function Attempts({ step }: { step: Step }) {
                         {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
                       </td>
                     </tr>
-                    {((a.message && a.message !== step.message) || !isEmpty(a.evidence) || logMatches(a.log_matches).length > 0) && (
+                    {((a.message && a.message !== step.message) || a.warning || !isEmpty(a.evidence) || logMatches(a.log_matches).length > 0) && (
                       <tr class="under">
                         <td />
                         <td colSpan={6}>
                           {a.message !== step.message && a.message}
+                          {a.warning && <p class="s-warn">{a.warning}</p>}
                           <Matches
                             attempt={a}
                             href={(n) => withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id }) + `#L${n}`}
