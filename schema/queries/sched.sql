@@ -98,17 +98,20 @@ FROM moved m JOIN run r ON r.id = m.run_id JOIN project j ON j.id = m.project_id
 CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0
 	AND pg_column_size(m.spec) <= 2048 AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes OFFSET 0) AS plain;
 
--- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest.
+-- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest. Of those
+-- that were never delivered nobody can know: they go as soon as the worker counts as offline.
 -- name: sched_lose :many
--- params: holder text, epoch bigint, led_us bigint
+-- params: holder text, epoch bigint, led_us bigint, offline_us bigint
 WITH lead AS (
 	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
 ), lost AS (
 	UPDATE attempt a SET state = 'lost', reason = 'worker_lost', ended_at = now(),
-		message = 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
+		message = CASE WHEN a.delivered THEN 'the worker was not heard of for ' || (a.lost_after / 1000000) || ' seconds'
+			ELSE 'the worker was not heard of, and had not been told' END
 	FROM worker_seen s
 	WHERE s.worker_id = a.worker_id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
-		AND greatest(s.seen_at, a.created_at, clock_timestamp() - make_interval(secs => $3 / 1000000.0)) + make_interval(secs => a.lost_after / 1000000.0) < clock_timestamp()
+		AND greatest(s.seen_at, a.created_at, clock_timestamp() - make_interval(secs => $3 / 1000000.0))
+			+ make_interval(secs => CASE WHEN a.delivered THEN a.lost_after ELSE least(a.lost_after, $4) END / 1000000.0) < clock_timestamp()
 		AND EXISTS (SELECT 1 FROM lead)
 	RETURNING a.id, a.run_id, a.worker_id, a.step_id, a.project_id
 ), told AS (

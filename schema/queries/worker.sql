@@ -190,7 +190,7 @@ SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline
 			FROM step_output f WHERE f.step_id = n.id), '')) ORDER BY n.position)
 		FROM step n WHERE n.run_id = r.id AND n.name = ANY (s.needs)), '[]') AS inputs
 FROM attempt a JOIN step s ON s.id = a.step_id JOIN run r ON r.id = a.run_id JOIN project j ON j.id = a.project_id
-WHERE a.id = $1;
+WHERE a.id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
 -- The attempt, when the caller's worker holds it under this epoch.
 -- name: attempt_held :one

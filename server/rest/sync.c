@@ -372,10 +372,12 @@ static void ask_details(struct call *c)
 	const struct sync *s = c->state;
 	struct db_unit *u = call_unit(c);
 
+	/* First, and durable: what is not known to be delivered may be given up, and is not read
+	 * then. */
+	worker_store_delivered(u, s->missing, s->missing_n);
 	for (size_t i = 0; i < s->missing_n; i++)
 		worker_store_assignment(u, s->missing[i]);
-	worker_store_delivered(u, s->missing, s->missing_n);
-	call_send(c, u, DB_RELAXED, sync_on_details);
+	call_send(c, u, DB_WRITE, sync_on_details);
 }
 
 static void park(struct call *c)
@@ -531,6 +533,7 @@ static void sync_on_details(struct call *c, const struct db_rows *rows)
 	struct err e;
 	size_t n = 0;
 
+	rows++; /* of the statement before */
 	s->refused = arena_array_of(c->arena, struct str, s->missing_n);
 	s->why = arena_array_of(c->arena, struct str, s->missing_n);
 	s->refused_n = 0;

@@ -410,7 +410,8 @@ static void lose_silent(struct sched *s)
 	struct db_unit *u = db_unit(s->app->db, NULL);
 
 	s->on_the_way++;
-	sched_store_lose(u, s->app->instance, lease_epoch(s->lease), lease_age(s->lease));
+	sched_store_lose(u, s->app->instance, lease_epoch(s->lease), lease_age(s->lease),
+		s->app->conf.worker_lost_after);
 	db_send(u, DB_WRITE, runs_on_rows, s);
 }
 

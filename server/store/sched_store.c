@@ -62,9 +62,11 @@ void sched_store_assign(
 		DB_BOOLS(r->delivered, r->n));
 }
 
-void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us)
+void sched_store_lose(
+	struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us, int64_t offline_us)
 {
-	db_stmt(u, SQL_SCHED_LOSE, DB_TEXTZ(holder), DB_INT(epoch), DB_INT(led_us));
+	db_stmt(u, SQL_SCHED_LOSE, DB_TEXTZ(holder), DB_INT(epoch), DB_INT(led_us),
+		DB_INT(offline_us));
 }
 
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us)

@@ -27,8 +27,9 @@ struct assign_rows {
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *rows);
 /* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. led_us: for
- * how long the holder has led. */
-void sched_store_lose(struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us);
+ * how long the holder has led; offline_us: after which silence a worker counts as offline. */
+void sched_store_lose(
+	struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us, int64_t offline_us);
 void sched_store_silent(struct db_unit *u, int64_t silent_for_us); /* row: silent, workers */
 /* Why steps wait, for those that are still in the queue, while the holder leads; with an event for
  * each whose kind is another than before. */
