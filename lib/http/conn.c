@@ -28,10 +28,15 @@ static size_t in_max(const struct http_limits *l)
 
 static void set_options(int fd)
 {
-	int on = 1, user_timeout_ms = 30000;
+	/* A peer that is gone without a word is noticed after 15 s of silence: what waits for it,
+	 * and whoever counts as there because of it, must not be kept for longer. */
+	int on = 1, user_timeout_ms = 30000, idle_s = 6, interval_s = 3, count = 3;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
