@@ -123,7 +123,8 @@ run_faults() {
 	if [ -n "$postgres_missing" ]; then
 		skip faults "$postgres_missing"
 	else
-		pytests faults tests/faults
+		# As above: most of the time is spent waiting.
+		pytests faults -n "$JOBS" --dist loadfile tests/faults
 	fi
 }
 

@@ -73,11 +73,12 @@ def whereabouts(entry):
 
 
 class Worker:
-    """A tidemill-worker with a work folder of its own. url: where it reaches the server, if not directly. settings: like
-    TIDEMILL_<NAME>, in lower case; more: other variables."""
+    """A tidemill-worker with a work folder of its own. url: where it reaches the server, if not directly. prefix: of its
+    command line, e.g. a namespace's. settings: like TIDEMILL_<NAME>, in lower case; more: other variables."""
 
-    def __init__(self, server, name, url=None, more=None, **settings):
+    def __init__(self, server, name, url=None, prefix=(), more=None, **settings):
         self.server, self.name, self.settings, self.more = server, name, settings, more or {}
+        self.prefix = list(prefix)
         self.url = url or f"http://127.0.0.1:{server.port}"
         self.proc = None
 
@@ -108,7 +109,7 @@ class Worker:
 
     def start(self):
         with open(self.log_path, "ab") as log:
-            self.proc = subprocess.Popen([str(program("tidemill-worker"))], env=self.env(), stdout=log, stderr=log)
+            self.proc = subprocess.Popen([*self.prefix, str(program("tidemill-worker"))], env=self.env(), stdout=log, stderr=log)
 
     def is_online(self):
         assert self.proc.poll() is None, f"the worker has ended with {self.proc.returncode}:\n{self.log()}"
