@@ -195,7 +195,8 @@ const struct field log_policy_fields[] = {
 #define THIS log_spec
 static const struct field log_spec_fields[] = {
 	{ "max", FIELD_SIZE, 0, AT(max), .min = 1 << 16, .fallback = "1GiB",
-		.doc = "Bytes of log that are kept" },
+		.doc = "Bytes of log that are kept: of a longer one the start and, once the "
+		       "command has ended, the last 256 KiB, a quarter at most" },
 	{ "policies", FIELD_LIST, FIELD_OMIT_EMPTY, AT(policies), ITEMS(log_policy),
 		.max = LOG_POLICIES_MAX, .doc = "What follows from lines of the log" },
 	{ "defaults", FIELD_BOOL, 0, AT(defaults), .fallback = "true",

@@ -91,6 +91,9 @@ const struct field run_fields[] = {
 	{ "created_at", FIELD_TIME, R, AT(created_at), .doc = "When it was submitted" },
 	{ "created_by", FIELD_STR, R | E, AT(created_by), .doc = "Who submitted it" },
 	{ "started_at", FIELD_TIME, R | N, AT(started_at), .doc = "When its first step started" },
+	{ "cancel_requested_at", FIELD_TIME, R | N, AT(cancel_requested_at),
+		.doc = "When somebody asked to cancel it; until it has ended it is being "
+		       "cancelled" },
 	{ "ended_at", FIELD_TIME, R | N, AT(ended_at), .doc = "When it ended" },
 	{ "version", FIELD_INT, R, AT(version), .doc = "Moves with every change" },
 	{ 0 },
@@ -155,6 +158,10 @@ const struct field step_fields[] = {
 	{ "checkpoint_attempt", FIELD_INT, R, AT(checkpoint_attempt),
 		.doc = "Number of the attempt that brought a checkpoint last; 0: none has" },
 	{ "checkpoint_at", FIELD_TIME, R | N, AT(checkpoint_at), .doc = "When that was" },
+	{ "user_failures", FIELD_INT, R, AT(user_failures),
+		.doc = "Failed attempts that retries.user pays for" },
+	{ "infra_failures", FIELD_INT, R, AT(infra_failures),
+		.doc = "Failed attempts that retries.infra pays for" },
 	{ "image_ref", FIELD_STR, R | E, AT(image_ref),
 		.doc = "The image exactly: as the run's first attempt with it has resolved its "
 		       "name; "

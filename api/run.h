@@ -101,6 +101,7 @@ struct run {
 		decision_id;
 	int64_t experiment_id;
 	int64_t created_at, started_at, ended_at, version;
+	int64_t cancel_requested_at; /* 0: it was not asked for */
 	struct str created_by;
 	struct list datasets; /* struct run_dataset */
 	struct str model_version; /* "ridership/2", when the run registered one */
@@ -150,6 +151,7 @@ struct step {
 	struct blocked blocked;
 	bool has_blocked;
 	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
+	int64_t user_failures, infra_failures; /* attempts that a budget has paid for */
 	struct str image_ref;
 };
 extern const struct field step_fields[];

@@ -24,6 +24,27 @@ static int on_attempt(void *arg, const struct jsn *attempt, struct err *e)
 	return view_object(x->c, &view_end, STR(""), attempt, e);
 }
 
+static int64_t number_of(const struct jsn *object, const char *member)
+{
+	return jsn_get_int(jsn_get(object, member), 0);
+}
+
+/* Which budget of retries has paid for how many attempts. */
+static struct str budgets(struct cli *c, const struct jsn *step)
+{
+	const struct jsn *retries = jsn_get(jsn_get(step, "spec"), "retries");
+	int64_t attempts = number_of(step, "attempts");
+
+	if (attempts < 2)
+		return STR("");
+	return arena_printf(c->arena,
+		" after %lld attempts: %lld failures of the command (retries.user: %lld), %lld of "
+		"what is around it (retries.infra: %lld)",
+		(long long)attempts, (long long)number_of(step, "user_failures"),
+		(long long)number_of(retries, "user"), (long long)number_of(step, "infra_failures"),
+		(long long)number_of(retries, "infra"));
+}
+
 static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct ended *x = arg;
@@ -32,7 +53,8 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 	if (!str_is(text_of(step, "state"), "failed") || text_of(step, "attempt_id").n == 0 ||
 		x->steps++ >= STEPS_SHOWN)
 		return 0;
-	head = arena_printf(x->c->arena, "\nStep %.*s failed\n", STR_ARG(text_of(step, "name")));
+	head = arena_printf(x->c->arena, "\nStep %.*s failed%.*s\n", STR_ARG(text_of(step, "name")),
+		STR_ARG(budgets(x->c, step)));
 	x->attempt = arena_str(x->c->arena, text_of(step, "attempt_id"));
 	struct api_call q = { .route = "attempts.list", .params = { arena_str(x->c->arena, id) } };
 	if (view_print(head, e) < 0)

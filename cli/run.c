@@ -239,6 +239,8 @@ int cmd_run_cancel(struct cli *c, struct err *e)
 	struct str state = jsn_get_str(jsn_get(is.root, "state"));
 	if (ended || str_is(state, "succeeded") || str_is(state, "failed"))
 		say_ended(c, is.root);
+	else if (!str_is(state, "cancelled"))
+		cli_say(c, "cancelling: what runs has 10 seconds to end; see tidemill run wait");
 	int rc = view_object(c, c->cmd->view, is.body, is.root, e);
 	api_done(&is);
 	return rc;

@@ -87,7 +87,7 @@ JOIN experiment e ON e.project_id = x.p AND e.name = x.e;
 -- name: run_get :one
 -- params: id text
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version,
+	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -100,7 +100,7 @@ WHERE r.id = $1;
 -- name: run_list :many
 -- params: project_id text, pipeline text, state text, before text, count bigint
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version,
+	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -128,7 +128,7 @@ SELECT id FROM gone;
 -- name: step_list :many
 -- params: run_id text, after text, count bigint
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
-	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at,
+	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked,
 	lpad(s.position::text, 8, '0') AS page_key
@@ -137,7 +137,7 @@ FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY
 -- name: step_get :one
 -- params: id text
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
-	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at,
+	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked
 FROM step s WHERE s.id = $1;

@@ -891,8 +891,20 @@ def test_a_real_cancellation_is_11(real, worker, tmp_path):
     run = real.run("run", "submit", "-f", path, "-o", "name").stdout.strip()
     waiting = real.start("run", "wait", run)
     until(lambda: real.json("run", "show", run)["state"] == "running", 30)
-    real.run("run", "cancel", run)
+    assert real.json("run", "show", run)["cancel_requested_at"] is None
+    done = real.run("run", "cancel", run, "-o", "json")
+    assert done.stderr.startswith("cancelling: ") and json.loads(done.stdout)["cancel_requested_at"]
     assert "cancelled" in waiting.communicate(timeout=60)[1] and waiting.returncode == 11
+
+
+def test_a_failed_step_says_which_budgets_its_attempts_used(real, worker, tmp_path):
+    path = write_pipeline(tmp_path, "again", "exit 3")
+    text = path.read_text()
+    path.write_text(text.replace("work: {", "work: {retries: {user: 1, backoff: {first: 0s}}, "))
+    assert path.read_text() != text
+    run = real.run("run", "submit", "-f", path, "--wait", "-o", "name", expect=10).stdout.split()[0]
+    shown = " ".join(on_a_terminal(real, "run", "show", run, "--no-color").split())
+    assert "after 2 attempts: 2 failures of the command (retries.user: 1), 0 of what is around it (retries.infra: 5)" in shown, shown
 
 
 # ---- the queue -----------------------------------------------------------------------------------

@@ -387,14 +387,51 @@ def test_stdin_is_empty(init):
     assert init.output("out") == b""
 
 
-def test_max_log_keeps_the_head(init):
-    assert init.run(*python("import os\nos.write(1, bytes(range(250)) * 40)\nos.write(2, b'e' * 500)"),
-                    options=["--max-log", "6000"]) == 0
-    kept = init.output("out") + init.output("err")
-    assert len(kept) == 6000 and init.output("out") == (bytes(range(250)) * 40)[:len(init.output("out"))]
+def test_max_log_keeps_head_and_tail(init):
+    assert init.run(*python("import os\nfor n in range(1000): os.write(1, b'%09d\\n' % n)"), options=["--max-log", "6000"]) == 0
+    whole = b"".join(b"%09d\n" % n for n in range(1000))
+    assert init.output("out") == whole[:4500] + whole[-1500:]
     s = init.status()
-    assert s["dropped_bytes"] == "4500" and s["stdout_bytes"] == "10000" and s["stderr_bytes"] == "500"
-    assert init.output("note") == b"tidemill: the limit of the log was reached; not kept: 4500 bytes\n"
+    assert s["dropped_bytes"] == "4000" and s["stdout_bytes"] == "10000"
+    assert init.output("note") == b"tidemill: the limit of the log was reached; left out here: 4000 bytes\n"
+    kinds = [f[0] for f in init.frames()]
+    assert kinds.index("note") not in (0, len(kinds) - 1)  # it stands where the gap is
+
+
+def test_the_tail_of_a_long_log_is_exact(init):
+    """Longer than all buffers, both streams, pieces of many lengths."""
+    code = """
+import os
+for n in range(20000):
+    os.write(1 + n % 2, (b"%d " % n) * (n % 37))
+"""
+    assert init.run(*python(code), options=["--max-log", "1000000"]) == 0
+    out, err = (b"".join((b"%d " % n) * (n % 37) for n in range(20000) if n % 2 == k) for k in (0, 1))
+    s = init.status()
+    kept = len(init.output("out")) + len(init.output("err"))
+    assert kept == 1000000 and int(s["dropped_bytes"]) == len(out) + len(err) - kept
+    frames = list(init.frames())
+    gap = [f[0] for f in frames].index("note")
+    for name, whole in (("out", out), ("err", err)):
+        head = b"".join(f[1] for f in frames[:gap] if f[0] == name)
+        tail = b"".join(f[1] for f in frames[gap:] if f[0] == name)
+        assert len(tail) > 100000 and whole.startswith(head) and whole.endswith(tail)
+
+
+def test_a_tail_of_single_bytes_by_turns_stays_bounded(init):
+    code = "import os\nfor n in range(100000): os.write(1 + n % 2, b'%d' % (n % 10))"
+    assert init.run(*python(code), options=["--max-log", "40000"]) == 0
+    s = init.status()
+    out, err = init.output("out"), init.output("err")
+    assert len(out) + len(err) + int(s["dropped_bytes"]) == 100000 and len(out) + len(err) == 40000
+    assert out[:9] == b"024680246" and err.endswith(b"13579")
+
+
+def test_headers_of_tiny_pieces_cost_a_part_of_the_tail(init):
+    code = "import os\nfor n in range(1200000): os.write(1 + n % 2, b'x')"
+    assert init.run(*python(code), options=["--max-log", "1048576"]) == 0
+    kept = len(init.output("out")) + len(init.output("err"))
+    assert 786432 + 20000 < kept < 1048576 and kept + int(init.status()["dropped_bytes"]) == 1200000
 
 
 def test_exactly_max_log_is_complete(init):

@@ -19,7 +19,7 @@
 #define FLUSH_AFTER (20 * INT64_C(1000))
 #define RETRY_AFTER TICK_SECOND
 
-enum { WORTH_A_READ = 4096 };
+enum { WORTH_A_READ = 4096, TAIL_PART = 4 };
 
 static void append(struct spool *s, size_t n)
 {
@@ -48,7 +48,8 @@ int spool_open(struct spool *s, int dirfd, uint16_t rank, uint64_t max)
 {
 	memset(s, 0, sizeof *s);
 	s->rank = rank;
-	s->max = max;
+	s->tail.max = max / TAIL_PART < TAIL_MAX ? max / TAIL_PART : TAIL_MAX;
+	s->max = max - s->tail.max;
 	s->fd = file_make(dirfd, CTL_SPOOL, O_EXCL);
 	if (s->fd < 0)
 		return -1;
@@ -116,7 +117,8 @@ ssize_t spool_read(struct spool *s, int fd, enum frame_stream stream)
 	size_t room;
 
 	if (allowed == 0)
-		return read_away(fd, &s->dropped);
+		return tail_read(&s->tail, fd,
+			(struct frame){ 0, (uint8_t)stream, s->rank, (uint64_t)tick_real() });
 	room = make_room(s, stream);
 	if (room == 0) {
 		ssize_t gone = read_away(fd, &s->gap);
@@ -135,19 +137,27 @@ ssize_t spool_read(struct spool *s, int fd, enum frame_stream stream)
 	return got;
 }
 
+/* Bytes of p that went to the end of the file. */
+static size_t put(const struct spool *s, const unsigned char *p, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t got = pwrite(s->fd, p + done, n - done, (off_t)(s->length + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
+}
+
 void spool_flush(struct spool *s)
 {
-	size_t done = 0, whole;
+	size_t done = put(s, s->buf, s->n), whole;
 	bool ok;
 
-	while (done < s->n) {
-		ssize_t put = pwrite(s->fd, s->buf + done, s->n - done, (off_t)(s->length + done));
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			break;
-		done += (size_t)put;
-	}
 	/* A torn frame at the end of the file is written over by the next try. */
 	whole = done == s->n ? done : frame_whole(s->buf, done, &ok);
 	memmove(s->buf, s->buf + whole, s->n - whole);
@@ -157,26 +167,40 @@ void spool_flush(struct spool *s)
 	s->due = s->n == 0 ? 0 : tick_elapsed() + RETRY_AFTER;
 }
 
-/* Payload of the command that is still in the buffer. */
-static uint64_t unwritten(const struct spool *s)
+/* Output of the command in whole frames. */
+static uint64_t payload_of(const unsigned char *p, size_t n)
 {
 	uint64_t sum = 0;
 	struct frame f;
 
-	for (size_t at = 0; at + FRAME_HEADER <= s->n && frame_get(s->buf + at, &f);
+	for (size_t at = 0; at + FRAME_HEADER <= n && frame_get(p + at, &f);
 		at += FRAME_HEADER + f.length)
 		sum += f.stream != FRAME_SYSTEM ? f.length : 0;
 	return sum;
+}
+
+static void write_tail(struct spool *s)
+{
+	struct tail *t = &s->tail;
+	size_t done = put(s, t->buf, t->n), whole;
+	bool ok;
+
+	whole = done == t->n ? done : frame_whole(t->buf, done, &ok);
+	s->length += whole;
+	s->lost += payload_of(t->buf + whole, t->n - whole);
 }
 
 void spool_close(struct spool *s)
 {
 	spool_flush(s);
 	note_gap(s);
+	tail_trim(&s->tail);
+	s->dropped = s->tail.dropped;
 	if (s->dropped != 0)
-		note(s, "the limit of the log was reached; not kept", s->dropped);
+		note(s, "the limit of the log was reached; left out here", s->dropped);
 	spool_flush(s);
-	s->lost += unwritten(s);
+	s->lost += payload_of(s->buf, s->n);
+	write_tail(s);
 	(void)ftruncate(s->fd, (off_t)s->length);
 	(void)fdatasync(s->fd);
 	(void)close(s->fd);
