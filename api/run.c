@@ -43,7 +43,7 @@ enum reason_blame reason_blame(enum reason r)
 bool reason_is_host(enum reason r)
 {
 	return r == REASON_RUNTIME_FAILED || r == REASON_START_TIMEOUT || r == REASON_DISK_FULL ||
-	       r == REASON_GPU_FAULT || r == REASON_WORKER_LOST;
+	       r == REASON_GPU_FAULT || r == REASON_WORKER_LOST || r == REASON_DAEMON_RESTARTED;
 }
 
 #define AT(member)  offsetof(struct THIS, member)

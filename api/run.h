@@ -67,6 +67,9 @@ extern const char *const attempt_state_names[];
 	X(START_TIMEOUT, "start_timeout", INFRA, "The command was not started in time")            \
 	X(RUNTIME_FAILED, "runtime_failed", INFRA,                                                 \
 		"The container or process could not be managed")                                   \
+	X(KILLED_OUTSIDE, "killed_outside", INFRA, "Somebody else than Tidemill ended it")         \
+	X(DAEMON_RESTARTED, "daemon_restarted", INFRA,                                             \
+		"The container daemon restarted, and took the container along")                    \
 	X(UPLOAD_FAILED, "upload_failed", INFRA,                                                   \
 		"Log or outputs could not be brought to the server")                               \
 	X(DISK_FULL, "disk_full", INFRA, "No space was left on the worker")                        \

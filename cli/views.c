@@ -108,8 +108,12 @@ VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/stat
 
 /* Of a failed step's last attempt, below its run. */
 VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER", "/worker" },
-	{ "EXIT", "/exit_code" }, { "SIGNAL", "/signal" },
+	{ "EXIT", "/exit_code" }, { "SIGNAL", "/signal" }, { "KILLED BY", "/evidence/killed_by" },
 	{ "PEAK MEMORY", "/evidence/peak_memory", COLUMN_SIZE },
+	{ "OF THE CONTAINER", "/evidence/container_memory_peak", COLUMN_SIZE },
+	{ "MEMORY LIMIT", "/evidence/container_memory_limit", COLUMN_SIZE },
+	{ "READ FROM DISK", "/evidence/read_bytes", COLUMN_SIZE },
+	{ "WRITTEN TO DISK", "/evidence/written_bytes", COLUMN_SIZE },
 	{ "PROCESSOR TIME", "/evidence", SHAPED(usage) },
 	{ "OUTPUT", "/evidence/stdout_bytes", COLUMN_SIZE },
 	{ "ERROR OUTPUT", "/evidence/stderr_bytes", COLUMN_SIZE },

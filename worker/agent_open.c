@@ -24,7 +24,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INIT_MAX = 16 << 20, CONNECTIONS = 32, PROBE_MS = 30000, THREADS = 3, QUEUE_MAX = 4096 };
+enum {
+	INIT_MAX = 16 << 20,
+	CONNECTIONS = 32,
+	PROBE_MS = 30000,
+	PROBE_SOON_MS = 1000,
+	THREADS = 3,
+	QUEUE_MAX = 4096
+};
 
 /* Open → first probes and GPUs → resume what was adopted → speak with the server. */
 static void on_about(void *arg, const struct runtime_about *about);
@@ -205,6 +212,8 @@ static void on_about(void *arg, const struct runtime_about *about)
 		return;
 	rt->about = *about;
 	rt->probed = true;
+	if (!about->ok) /* it may come back at any moment, and attempts wait for it */
+		loop_timer_set(&g->probe, PROBE_SOON_MS);
 	if (first || was != about->ok) {
 		log_info(about->ok ? "runtime usable" : "runtime not usable",
 			LOG_S("runtime", runtime_name(rt->r)), LOG_S("version", about->version),

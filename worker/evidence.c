@@ -99,6 +99,13 @@ static void put_all(struct buf *b, const struct evidence *v, size_t lines, struc
 	put(&w, "dropped_bytes", s->dropped_bytes);
 	put(&w, "lost_bytes", s->lost_bytes);
 	put(&w, "signal", s->signo);
+	put(&w, "oom_kills", s->oom_kills);
+	put(&w, "container_memory_peak", s->memory_peak);
+	put(&w, "container_memory_limit", s->memory_limit);
+	put(&w, "read_bytes", s->read_bytes);
+	put(&w, "written_bytes", s->written_bytes);
+	put(&w, "throttled_us", s->throttled_us);
+	put_str(&w, "killed_by", str_c(runtime_killer_name(s->killer)));
 	put_image(&w, v);
 	if (v->resumed) {
 		jsn_key(&w, "resumed");

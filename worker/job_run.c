@@ -4,6 +4,7 @@
 #include "worker/host.h"
 #include "worker/init/ctl.h"
 #include "worker/job.h"
+#include "worker/killed.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/watch.h"
 
@@ -133,30 +134,27 @@ static enum reason host_fault(const struct job *j, enum reason otherwise, const 
 static void finish_failed(struct job *j)
 {
 	const struct runtime_status *s = &j->status;
-	const char *message = "";
-	char text[300];
+	const char *message = s->message;
+	char text[KILLED_TEXT_MAX];
 	enum reason why = REASON_RUNTIME_FAILED;
 
+	if (killed_by(s, &why, text)) {
+		job_finish(j, ATTEMPT_FAILED, why, text);
+		return;
+	}
 	switch (s->end) {
 	case RUNTIME_END_EXITED:
-		(void)str_print(text, sizeof text, "the command ended with exit code %d", s->code);
-		message = text;
-		why = host_fault(j, REASON_EXIT_CODE, &message);
-		break;
 	case RUNTIME_END_SIGNALED:
-		(void)str_print(text, sizeof text, "the command was ended by signal %d (%s)",
-			s->signo, strsignal(s->signo));
+		killed_words(s, text);
 		message = text;
-		why = host_fault(j, REASON_SIGNAL, &message);
+		why = host_fault(j, s->end == RUNTIME_END_EXITED ? REASON_EXIT_CODE : REASON_SIGNAL,
+			&message);
 		break;
 	case RUNTIME_END_OOM: why = REASON_OOM_KILLED; break;
-	case RUNTIME_END_NOT_STARTED:
-		why = REASON_NOT_STARTED;
-		message = s->message;
-		break;
+	case RUNTIME_END_NOT_STARTED: why = REASON_NOT_STARTED; break;
 	case RUNTIME_END_LOST:
 	case RUNTIME_END_NONE:
-	case RUNTIME_END_COUNT: message = s->message; break;
+	case RUNTIME_END_COUNT: break;
 	}
 	job_finish(j, ATTEMPT_FAILED, why, message);
 }
@@ -177,8 +175,9 @@ static void take_end(struct job *j)
  * force, the init may have had no time to say that it was us. */
 static bool ended_by_itself(const struct runtime_status *s)
 {
-	return !s->stopped && (s->end == RUNTIME_END_EXITED || s->end == RUNTIME_END_OOM ||
-				      (s->end == RUNTIME_END_SIGNALED && s->signo != SIGKILL));
+	return !s->stopped && !s->outside &&
+	       (s->end == RUNTIME_END_EXITED || s->end == RUNTIME_END_OOM ||
+		       (s->end == RUNTIME_END_SIGNALED && s->signo != SIGKILL));
 }
 
 static void job_ended(struct job *j)
@@ -198,7 +197,7 @@ static void job_ended(struct job *j)
 		job_finish(j, ATTEMPT_FAILED, REASON_WORKER_LOST,
 			"the command ended itself: the worker had no word from the server for too "
 			"long");
-	else if (s->end == RUNTIME_END_EXITED && s->code == 0)
+	else if (s->end == RUNTIME_END_EXITED && s->code == 0 && !s->outside)
 		job_finish(j, ATTEMPT_SUCCEEDED, REASON_NONE, "");
 	else
 		finish_failed(j);

@@ -218,6 +218,12 @@ static void on_status(void *arg, const struct runtime_status *s, const struct er
 	whole(arg, "signo", s->signo);
 	flag(arg, "stopped", s->stopped);
 	flag(arg, "deadman", s->deadman);
+	flag(arg, "outside", s->outside);
+	text(arg, "killer", runtime_killer_name(s->killer));
+	whole(arg, "killer_signo", s->killer_signo);
+	whole(arg, "oom_kills", s->oom_kills);
+	whole(arg, "memory_peak", s->memory_peak);
+	whole(arg, "memory_limit", s->memory_limit);
 	text(arg, "message", s->message);
 	whole(arg, "spool_bytes", s->spool_bytes);
 	whole(arg, "stdout_bytes", s->stdout_bytes);

@@ -455,16 +455,17 @@ def test_failing_writes_never_stop_the_command(init):
 
 
 def test_log_goes_on_when_the_disk_has_room_again(init, tmp_path):
-    flag = tmp_path / "go"
+    flag, written = tmp_path / "go", tmp_path / "written"
     code = f"""
 import os, time
 for n in range(512): os.write(1, b'z' * 4096)
+open({str(written)!r}, 'w').close()
 while not os.path.exists({str(flag)!r}): time.sleep(0.01)
 os.write(1, b'after')
 """
     init.start(*python(code), before=limited(100_000))
     spool = init.ctl / "spool"
-    wait_for(lambda: spool.exists() and spool.stat().st_size >= 65536)
+    wait_for(lambda: spool.exists() and spool.stat().st_size >= 65536 and written.exists())
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(init.process.pid, resource.RLIMIT_FSIZE, unlimited)
     wait_for(lambda: spool.stat().st_size > 200_000)

@@ -23,7 +23,8 @@
  *     pid_start    its start as above, while it runs
  *     started_us, ended_us   microseconds since 1970
  *     max_rss_kb, user_us, system_us   of the command and all its descendants
- *     oom_kills    processes that the kernel killed for memory in this container (PID 1 only)
+ *     oom_kills, memory_peak, memory_limit, read_bytes, written_bytes, throttled_us   what the
+ *                  kernel has counted for this container (cgroup.h; PID 1 only)
  *     spool_bytes  length of the spool
  *     stdout_bytes, stderr_bytes   what the command wrote, stored or not
  *     dropped_bytes, lost_bytes    not stored: beyond --max-log; because writing failed

@@ -1,5 +1,6 @@
 #include "worker/init/status.h"
 
+#include "worker/init/cgroup.h"
 #include "worker/init/ctl.h"
 #include "worker/init/file.h"
 #include "worker/init/tick.h"
@@ -50,14 +51,20 @@ static void add_start(struct text *t, const char *key, pid_t pid)
 		text_add(t, "%s=%.*s\n", key, (int)strspn(p, "0123456789"), p);
 }
 
-static void add_oom_kills(struct text *t)
+static void add_cgroup(struct text *t)
 {
-	char all[1024];
+	struct cgroup c;
 
-	file_peek("/sys/fs/cgroup/memory.events", all, sizeof all);
-	const char *p = strstr(all, "\noom_kill ");
-	if (p != NULL)
-		text_add(t, "oom_kills=%.*s\n", (int)strspn(p + 10, "0123456789"), p + 10);
+	cgroup_read(&c);
+	const struct {
+		const char *key;
+		int64_t value;
+	} all[] = { { "oom_kills", c.oom_kills }, { "memory_peak", c.memory_peak },
+		{ "memory_limit", c.memory_limit }, { "read_bytes", c.read_bytes },
+		{ "written_bytes", c.written_bytes }, { "throttled_us", c.throttled_us } };
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (all[i].value >= 0)
+			text_add(t, "%s=%" PRId64 "\n", all[i].key, all[i].value);
 }
 
 /* A line: a program's name may hold anything. */
@@ -96,7 +103,7 @@ static void add_outcome(struct text *t, const struct status *s)
 	text_add(t, "dropped_bytes=%" PRIu64 "\nlost_bytes=%" PRIu64 "\n", s->dropped_bytes,
 		s->lost_bytes);
 	if (getpid() == 1)
-		add_oom_kills(t);
+		add_cgroup(t);
 }
 
 static void compose(struct text *t, const struct status *s)

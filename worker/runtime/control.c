@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "worker/init/ctl.h"
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define RECORD "attempt"
+#define ASKED  "asked"
 
 enum { PATH_MAX_HERE = 1024, FRESH_S = 30 };
 
@@ -84,7 +86,7 @@ struct number_key {
 static void read_lines(struct str text, struct runtime_status *s, struct control_init *i)
 {
 	int64_t code = -1, signo = 0, pid = 0, command = 0, start = 0, command_start = 0;
-	int64_t rss_kb = 0, oom_kills = 0;
+	int64_t rss_kb = 0;
 	const struct number_key numbers[] = { { "code", &code }, { "signal", &signo },
 		{ "init_pid", &pid }, { "init_start", &start }, { "pid", &command },
 		{ "pid_start", &command_start }, { "started_us", &s->started_us },
@@ -92,7 +94,9 @@ static void read_lines(struct str text, struct runtime_status *s, struct control
 		{ "system_us", &s->system_us }, { "spool_bytes", &s->spool_bytes },
 		{ "stdout_bytes", &s->stdout_bytes }, { "stderr_bytes", &s->stderr_bytes },
 		{ "dropped_bytes", &s->dropped_bytes }, { "lost_bytes", &s->lost_bytes },
-		{ "oom_kills", &oom_kills } };
+		{ "oom_kills", &s->oom_kills }, { "memory_peak", &s->memory_peak },
+		{ "memory_limit", &s->memory_limit }, { "read_bytes", &s->read_bytes },
+		{ "written_bytes", &s->written_bytes }, { "throttled_us", &s->throttled_us } };
 	struct str line;
 
 	while (str_next(&text, '\n', &line)) {
@@ -109,8 +113,10 @@ static void read_lines(struct str text, struct runtime_status *s, struct control
 	s->code = (int)code;
 	s->signo = (int)signo;
 	s->max_rss = rss_kb * 1024;
-	if (oom_kills > 0 && (signo == SIGKILL || code == 128 + SIGKILL))
+	if (s->oom_kills > 0 && (signo == SIGKILL || code == 128 + SIGKILL)) {
 		s->end = RUNTIME_END_OOM;
+		s->killer = RUNTIME_KILLER_KERNEL;
+	}
 	*i = (struct control_init){ (pid_t)pid, (pid_t)command, (uint64_t)start,
 		(uint64_t)command_start, i->same_boot };
 }
@@ -135,6 +141,12 @@ int control_read(
 		return -1;
 	if (s.state == RUNTIME_PREPARING && faccessat(AT_FDCWD, ctl, F_OK, 0) < 0)
 		s.state = RUNTIME_GONE;
+	if (s.stopped && !control_asked(ctl)) {
+		s.stopped = false;
+		s.outside = true;
+	}
+	if (s.stopped || s.deadman)
+		s.killer = RUNTIME_KILLER_US;
 	*ret = s;
 	if (ret_init != NULL)
 		*ret_init = init;
@@ -211,6 +223,21 @@ int control_renew(const char *ctl, int64_t at, struct err *e)
 int control_go(const char *ctl, struct err *e)
 {
 	return touch(ctl, CTL_GO, 0, e);
+}
+
+void control_ask(const char *ctl)
+{
+	struct err e;
+
+	if (touch(ctl, ASKED, 0, &e) < 0 && e.code != ERR_NOT_FOUND)
+		log_debug("not noted that it is asked to end", LOG_E(&e));
+}
+
+bool control_asked(const char *ctl)
+{
+	char path[PATH_MAX_HERE];
+
+	return faccessat(AT_FDCWD, join(path, ctl, ASKED), F_OK, 0) == 0;
 }
 
 void control_forget_env(const char *secrets_dir)

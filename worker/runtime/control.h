@@ -4,7 +4,7 @@
  * read or write a few hundred bytes and may be called from the loop.
  *
  * Beside the init's files there is `attempt`, the record by which an attempt is found again:
- * runtime=, attempt=, step=, epoch=, install=.
+ * runtime=, attempt=, step=, epoch=, install=; and `asked`, once we have asked it to end.
  */
 #ifndef WORKER_RUNTIME_CONTROL_H
 #define WORKER_RUNTIME_CONTROL_H
@@ -60,6 +60,9 @@ void control_forget_env(const char *secrets_dir);
 /* Signals an init on this host, if it still is the process that wrote the status: ERR_NOT_FOUND
  * when it is not. */
 int control_signal(const struct control_init *i, int signo, struct err *e) MUST_CHECK;
+/* Notes that we ask it to end: whoever else does so has left no such note. */
+void control_ask(const char *ctl);
+bool control_asked(const char *ctl);
 /* SIGKILL to the command's process group and then to the init. */
 void control_kill(const struct control_init *i);
 

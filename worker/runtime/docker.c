@@ -10,10 +10,9 @@
 #include "lib/loop/timer.h"
 #include "worker/runtime/docker_auth.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#define SHORT_TIMEOUT  (30 * INT64_C(1000000))
+#define SHORT_TIMEOUT  DOCKER_SHORT
 #define REMOVE_TIMEOUT (120 * INT64_C(1000000))
 
 enum { LOOK_MS = 50, NOBODY = 65534, PIDS_MAX = 4096 };
@@ -34,10 +33,6 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 static void docker_stop(struct runtime *r, const struct runtime_ref *a, enum runtime_stop how,
 	runtime_done_cb *done, void *arg);
 static void stop_on_sent(void *arg, const struct fetch_reply *reply, const struct err *failed);
-
-static void docker_poll(
-	struct runtime *r, const struct runtime_ref *a, runtime_status_cb *done, void *arg);
-static void poll_on_inspected(void *arg, const struct fetch_reply *reply, const struct err *failed);
 
 static void docker_list(struct runtime *r, runtime_list_cb *done, void *arg);
 static void list_on_read(void *arg, const struct fetch_reply *reply, const struct err *failed);
@@ -183,11 +178,12 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 	}
 	const struct jsn *info = jsn_root(doc), *options = jsn_get(info, "SecurityOptions");
 	c->d->remapped = false;
+	c->d->live_restore = jsn_get_bool(jsn_get(info, "LiveRestoreEnabled"), false);
 	for (size_t i = 0; i < jsn_count(options); i++)
 		if (str_starts(jsn_get_str(jsn_at(options, i)), STR("name=userns")))
 			c->d->remapped = true;
 	about->ok = true;
-	about->survives_daemon = jsn_get_bool(jsn_get(info, "LiveRestoreEnabled"), false);
+	about->survives_daemon = c->d->live_restore;
 	about->gpus = jsn_get(jsn_get(info, "Runtimes"), "nvidia") != NULL ||
 		      access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
 	if (!about->survives_daemon)
@@ -242,111 +238,6 @@ static void stop_on_sent(void *arg, const struct fetch_reply *reply, const struc
 	if (rc < 0 && e.code == ERR_CONFLICT) /* "is not running" */
 		e.code = ERR_NOT_FOUND;
 	rtcall_settle(&c->call, rc < 0 ? &e : NULL);
-}
-
-/* ---- poll ----------------------------------------------------------------------------------- */
-
-/* An end that could be the kernel's doing; the init sees the evidence on unified cgroups only. */
-static bool may_be_oom(const struct runtime_status *s)
-{
-	return s->end != RUNTIME_END_OOM && !s->stopped && !s->deadman &&
-	       (s->signo == SIGKILL || s->code == 128 + SIGKILL);
-}
-
-static void docker_poll(
-	struct runtime *r, const struct runtime_ref *a, runtime_status_cb *done, void *arg)
-{
-	struct docker *d = docker_of(r);
-	struct docker_call *c =
-		docker_call_new(d, sizeof *c, RTCALL_POLL, docker_call_abandon, arg);
-	struct runtime_status *s = &c->call.status;
-	char path[DOCKER_PATH_MAX];
-	struct err e;
-
-	c->call.fn.status = done;
-	rtcall_set_ref(&c->call, a);
-	/* Held first: an init that ends in between has written its last word by then. */
-	bool alive =
-		control_held(a->ctl) || rtcall_find(&d->calls, RTCALL_START, a->attempt) != NULL;
-	if (control_read(a->ctl, s, NULL, &e) < 0) {
-		rtcall_settle(&c->call, &e);
-		return;
-	}
-	if (control_past_start(s))
-		control_forget_env(a->secrets_dir);
-	if (s->state == RUNTIME_ENDED ? !may_be_oom(s) : alive || s->state == RUNTIME_GONE) {
-		rtcall_settle(&c->call, NULL);
-		return;
-	}
-	docker_send(c,
-		&(struct docker_request){
-			.path = docker_path(path, a->attempt, "/json"), .timeout = SHORT_TIMEOUT },
-		poll_on_inspected);
-}
-
-/* What the daemon says of a container whose init has not had its last word. */
-static void judge(struct runtime_status *s, const struct jsn *state)
-{
-	struct str word = jsn_get_str(jsn_get(state, "Status"));
-	int64_t code = jsn_get_int(jsn_get(state, "ExitCode"), -1);
-	struct str error = jsn_get_str(jsn_get(state, "Error"));
-	char why[256];
-
-	if (str_is(word, "created") || str_is(word, "running") || str_is(word, "paused") ||
-		str_is(word, "configured") || str_is(word, "initialized")) {
-		s->state = s->state == RUNTIME_GONE ? RUNTIME_PREPARING : s->state;
-		return;
-	}
-	(void)str_print(why, sizeof why, "the container ended with %lld without a last word%s%.*s",
-		(long long)code, error.n != 0 ? ": " : "", STR_ARG(error));
-	control_lost(s, why);
-}
-
-static void poll_on_inspected(void *arg, const struct fetch_reply *reply, const struct err *failed)
-{
-	struct docker_call *c = arg;
-	struct runtime_status *s = &c->call.status;
-	bool had_ended = s->state == RUNTIME_ENDED;
-	struct jsn_doc *doc = NULL;
-	struct err e;
-	int rc = docker_answer(c, reply, failed, &e);
-
-	if (rc == 0)
-		rc = jsn_parse(reply->body, &doc, &e);
-	if (rc < 0 && !had_ended && e.code == ERR_NOT_FOUND) {
-		if (s->state == RUNTIME_PREPARING)
-			s->state = RUNTIME_GONE; /* it was never made */
-		else
-			control_lost(s, "its container is gone");
-		rtcall_settle(&c->call, NULL);
-		return;
-	}
-	if (rc < 0) {
-		/* The init's word is enough; the daemon only knew more about it. */
-		rtcall_settle(&c->call, had_ended ? NULL : &e);
-		return;
-	}
-	const struct jsn *state = jsn_get(jsn_root(doc), "State");
-	/* Between the first look and the daemon's answer it may have ended in good order. */
-	if (!had_ended && control_read(c->call.ref.ctl, s, NULL, &e) < 0) {
-		jsn_doc_free(doc);
-		rtcall_settle(&c->call, &e);
-		return;
-	}
-	if (s->state != RUNTIME_ENDED)
-		judge(s, state);
-	if (s->state == RUNTIME_ENDED && jsn_get_bool(jsn_get(state, "OOMKilled"), false) &&
-		(s->end == RUNTIME_END_LOST || may_be_oom(s))) {
-		s->end = RUNTIME_END_OOM;
-	} else if (s->state == RUNTIME_ENDED && may_be_oom(s) &&
-		   jsn_get_bool(jsn_get(state, "Running"), false)) {
-		/* Its init has just had its last word: the daemon hears of the end, and of what the
-		 * kernel did, a moment later. */
-		s->state = RUNTIME_RUNNING;
-		s->end = RUNTIME_END_NONE;
-	}
-	jsn_doc_free(doc);
-	rtcall_settle(&c->call, NULL);
 }
 
 /* ---- list ----------------------------------------------------------------------------------- */

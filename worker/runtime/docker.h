@@ -22,6 +22,8 @@
 #define DOCKER_OUT     "/tidemill/out"
 #define DOCKER_SECRETS "/run/tidemill"
 
+#define DOCKER_SHORT (30 * INT64_C(1000000)) /* for requests that are answered at once */
+
 enum { DOCKER_PATH_MAX = 1024, DOCKER_BODY_MAX = 4 << 20, DOCKER_IMAGE_MAX = 300 };
 
 struct docker_image_pull;
@@ -34,7 +36,9 @@ struct docker {
 	char *auth_file; /* credentials of registries, or NULL */
 	struct docker_image_pull *pulls; /* in progress */
 	bool host_gateway, closing;
-	bool remapped; /* the daemon maps user ids, as far as a probe has told */
+	/* As far as a probe has told: */
+	bool remapped; /* the daemon maps user ids */
+	bool live_restore; /* containers outlive it */
 	int64_t pids_max;
 	uid_t uid;
 	gid_t gid;
@@ -78,6 +82,10 @@ void docker_start(struct runtime *r, const struct runtime_spec *s, runtime_note_
 	runtime_started_cb *done, void *arg);
 /* True when a start of the attempt was in flight: it will end with ERR_CANCELLED. */
 bool docker_start_cancel(struct docker *d, const char *attempt);
+
+/* docker_poll.c */
+void docker_poll(
+	struct runtime *r, const struct runtime_ref *a, runtime_status_cb *done, void *arg);
 
 /* docker_pull.c: reads the stream of POST /images/create line by line. */
 struct docker_layer;

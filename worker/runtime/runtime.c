@@ -1,5 +1,7 @@
 #include "worker/runtime/runtime.h"
 
+#include "worker/runtime/control.h"
+
 enum { PATH_LENGTH_MAX = 512, HOURS_MAX = 24 * 366 };
 
 void runtime_probe(struct runtime *r, runtime_about_cb *done, void *arg)
@@ -16,6 +18,7 @@ void runtime_start(struct runtime *r, const struct runtime_spec *s, runtime_note
 void runtime_stop(struct runtime *r, const struct runtime_ref *a, enum runtime_stop how,
 	runtime_done_cb *done, void *arg)
 {
+	control_ask(a->ctl);
 	r->ops->stop(r, a, how, done, arg);
 }
 
@@ -70,6 +73,15 @@ const char *runtime_end_name(enum runtime_end x)
 
 	BUG_ON((unsigned)x >= RUNTIME_END_COUNT);
 	return names[x];
+}
+
+const char *runtime_killer_name(enum runtime_killer k)
+{
+	static const char *const names[RUNTIME_KILLER_COUNT] = { "", "tidemill", "kernel", "client",
+		"daemon", "host" };
+
+	BUG_ON((unsigned)k >= RUNTIME_KILLER_COUNT);
+	return names[k];
 }
 
 const char *runtime_image_fault_name(enum runtime_image_fault f)

@@ -104,16 +104,32 @@ enum runtime_end {
 	RUNTIME_END_COUNT
 };
 
+/* Who ended it, when it did not end by itself. */
+enum runtime_killer {
+	RUNTIME_KILLER_NONE, /* nobody, as far as is known */
+	RUNTIME_KILLER_US, /* asked for by runtime_stop, or the deadman */
+	RUNTIME_KILLER_KERNEL, /* for want of memory */
+	RUNTIME_KILLER_CLIENT, /* somebody else asked the daemon to (docker kill, docker stop) */
+	RUNTIME_KILLER_DAEMON, /* the daemon took it along when it ended, or when it came back */
+	RUNTIME_KILLER_HOST, /* a process of the host, the daemon knows nothing of it */
+	RUNTIME_KILLER_COUNT
+};
+
 struct runtime_status {
 	enum runtime_state state;
 	enum runtime_end end;
 	int code, signo; /* -1 and 0: none */
-	bool stopped, deadman; /* the init ended it: on request, because the worker was silent */
+	bool stopped, deadman; /* the init ended it: on our request, because we were silent */
+	bool outside; /* the init ended it on the request of somebody else */
+	enum runtime_killer killer;
+	int killer_signo; /* that a client asked for; 0: not known */
 	char message[256]; /* why it was not started or is lost; "" otherwise */
 	int64_t started_us, ended_us; /* since 1970; 0: not known */
 	int64_t user_us, system_us, max_rss; /* processor time; bytes */
 	int64_t spool_bytes, stdout_bytes, stderr_bytes; /* at the end */
 	int64_t dropped_bytes, lost_bytes; /* output that is not in the spool */
+	/* Of the container as a whole, by its cgroup; 0: none, or not known. */
+	int64_t oom_kills, memory_peak, memory_limit, read_bytes, written_bytes, throttled_us;
 };
 
 /* What a host offers by this runtime. */
@@ -260,6 +276,7 @@ const char *runtime_path(const struct runtime *r, const struct runtime_spec *s, 
 int runtime_spec_check(const struct runtime_spec *s, struct err *e) MUST_CHECK;
 const char *runtime_state_name(enum runtime_state s); /* "gone", "preparing", … */
 const char *runtime_end_name(enum runtime_end x); /* "none", "exited", … */
+const char *runtime_killer_name(enum runtime_killer k); /* "", "tidemill", "kernel", … */
 const char *runtime_image_fault_name(enum runtime_image_fault f); /* "", "not_found", … */
 
 #endif

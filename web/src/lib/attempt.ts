@@ -11,7 +11,10 @@ const IMAGE_FAULTS: Record<string, string> = {
   not_found: 'is not in its registry', denied: 'is refused to this worker', unreachable: 'has a registry that does not answer', damaged: 'has other bytes than its digest says',
   elsewhere: 'is known by its id alone, and not on this worker', no_space: 'does not fit on the disk', other: 'could not be pulled',
 };
-const KNOWN = new Set(['signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image', 'image_id', 'image_ref', 'image_digest', 'image_fault', 'resumed', 'checkpoint', 'log_tail', 'exit_code']);
+const KILLERS: Record<string, string> = {
+  tidemill: 'Tidemill', kernel: 'the kernel, for want of memory', client: 'somebody who asked the container daemon', daemon: 'the container daemon, as it restarted', host: 'a process of the host',
+};
+const KNOWN = new Set(['oom_kills', 'container_memory_peak', 'container_memory_limit', 'read_bytes', 'written_bytes', 'throttled_us', 'killed_by', 'signal', 'peak_memory', 'user_us', 'system_us', 'stdout_bytes', 'stderr_bytes', 'dropped_bytes', 'lost_bytes', 'image', 'image_id', 'image_ref', 'image_digest', 'image_fault', 'resumed', 'checkpoint', 'log_tail', 'exit_code']);
 
 export interface AttemptEvidence {
   facts: { name: string; value: string }[];
@@ -49,6 +52,10 @@ export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reaso
     signal > 0 && { name: 'Signal', value: SIGNALS[signal] ? `${SIGNALS[signal]} (${signal})` : String(signal) },
     a.reason === 'oom_killed' && { name: 'Out of memory', value: 'killed by the kernel' },
     whole(e.peak_memory) > 0 && { name: 'Peak memory', value: bytes(whole(e.peak_memory)) },
+    whole(e.container_memory_peak) > 0 && { name: 'Of the container', value: `${bytes(whole(e.container_memory_peak))}${whole(e.container_memory_limit) > 0 ? ` of ${bytes(whole(e.container_memory_limit))}` : ''}` },
+    typeof e.killed_by === 'string' && { name: 'Killed by', value: KILLERS[e.killed_by] ?? e.killed_by },
+    (whole(e.read_bytes) > 0 || whole(e.written_bytes) > 0) && { name: 'Disk', value: `${bytes(whole(e.read_bytes))} read, ${bytes(whole(e.written_bytes))} written` },
+    whole(e.throttled_us) > 0 && { name: 'Held back for its limit of CPUs', value: duration(whole(e.throttled_us) / 1000) },
     cpu > 0 && { name: 'Processor time', value: duration(cpu / 1000) },
     (e.stdout_bytes !== undefined || e.stderr_bytes !== undefined) && { name: 'Output', value: `${bytes(whole(e.stdout_bytes))}, errors ${bytes(whole(e.stderr_bytes))}` },
     missing > 0 && { name: 'Not in the log', value: bytes(missing) },

@@ -1,0 +1,16 @@
+/* What the kernel counts for the container that the init is PID 1 of: cgroup v2 or v1, whichever is
+ * mounted. */
+#ifndef WORKER_INIT_CGROUP_H
+#define WORKER_INIT_CGROUP_H
+#include <stdint.h>
+
+struct cgroup { /* -1: not known; of limits, too: there is none */
+	int64_t oom_kills; /* processes that were killed for memory */
+	int64_t memory_peak, memory_limit; /* bytes; the peak with caches */
+	int64_t read_bytes, written_bytes; /* of block devices */
+	int64_t throttled_us; /* time that its processes were held back for the limit of CPUs */
+};
+
+void cgroup_read(struct cgroup *ret);
+
+#endif
