@@ -119,6 +119,9 @@ static const struct field placement_fields[] = {
 		.doc = "Greater goes first" },
 	{ "sensitivity", FIELD_ENUM, 0, AT(sensitivity), .names = sensitivity_names,
 		.fallback = "internal", .doc = "It goes only to a pool that allows it" },
+	{ "preemptible", FIELD_BOOL, 0, AT(preemptible), .fallback = "true",
+		.doc = "Where its pool preempts: it may be ended for a step that goes first, and "
+		       "begins again" },
 	{ 0 },
 };
 #undef THIS
@@ -161,6 +164,8 @@ static const struct field retries_fields[] = {
 		.doc = "Further attempts after the command failed" },
 	{ "infra", FIELD_INT, 0, AT(infra), .min = 0, .max = 100, .fallback = "5",
 		.doc = "Further attempts after a fault of ours or of the worker" },
+	{ "preempted", FIELD_INT, 0, AT(preempted), .min = 0, .max = 1000, .fallback = "20",
+		.doc = "Further attempts after a step that goes first took its place" },
 	{ "backoff", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(backoff), .sub = backoff_fields,
 		.doc = "Wait before another attempt: random, up to a limit that grows" },
 	{ 0 },

@@ -97,6 +97,7 @@ enum sensitivity {
 extern const char *const sensitivity_names[];
 
 struct placement {
+	bool preemptible;
 	struct str pool;
 	int sensitivity;
 	struct list requires, avoids; /* struct field_pair */
@@ -124,7 +125,7 @@ struct backoff {
 };
 
 struct retries {
-	int64_t user, infra;
+	int64_t user, infra, preempted;
 	struct backoff backoff;
 };
 

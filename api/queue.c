@@ -25,7 +25,8 @@ const struct field blocked_fields[] = {
 static const struct field blocker_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
 		.doc = "pool, sensitivity, runtime, requires, avoids, gpus, memory, cpus, disk, "
-		       "together, nodes, kept, quota, offline, draining, needs, group, backoff, "
+		       "together, nodes, kept, preempting, quota, offline, draining, needs, group, "
+		       "backoff, "
 		       "new, placing, "
 		       "preparing" },
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "The same in words" },

@@ -80,10 +80,11 @@ extern const char *const attempt_state_names[];
 	X(CONDITION_FALSE, "condition_false", USER, "Its condition is false")                      \
 	X(BAD_VALUE, "bad_value", USER, "What another step has put out cannot be used here")       \
 	X(MODEL_INVALID, "model_invalid", USER, "The model could not be registered")               \
+	X(PREEMPTED, "preempted", PREEMPTED, "A step that goes first took its place")              \
 	X(CANCELLED, "cancelled", CANCEL, "It was cancelled")                                      \
 	X(SUPERSEDED, "superseded", INFRA, "A newer attempt has taken over")
 
-enum reason_blame { BLAME_USER, BLAME_INFRA, BLAME_CANCEL };
+enum reason_blame { BLAME_USER, BLAME_INFRA, BLAME_CANCEL, BLAME_PREEMPTED };
 enum reason {
 #define X(id, name, blame, sentence) REASON_##id,
 	REASON_TABLE(X)

@@ -133,7 +133,7 @@ struct assignment {
 struct sync_cancel {
 	struct str attempt;
 	int64_t epoch;
-	struct str reason; /* cancelled, superseded, timeout */
+	struct str reason; /* cancelled, superseded, timeout, preempted */
 };
 struct sync_reply {
 	struct list assign; /* struct assignment: those that the worker does not have yet */

@@ -213,6 +213,8 @@ static enum reason cancel_reason(struct str name)
 		return REASON_SUPERSEDED;
 	if (str_is(name, reason_names[REASON_TIMEOUT]))
 		return REASON_TIMEOUT;
+	if (str_is(name, reason_names[REASON_PREEMPTED]))
+		return REASON_PREEMPTED;
 	return REASON_CANCELLED;
 }
 

@@ -71,7 +71,8 @@ void job_limits_watch(struct job *j)
 
 bool job_stop_fails(enum reason stop)
 {
-	return stop == REASON_TIMEOUT || stop == REASON_START_TIMEOUT || stop == REASON_GPU_IDLE;
+	return stop == REASON_TIMEOUT || stop == REASON_START_TIMEOUT || stop == REASON_GPU_IDLE ||
+	       stop == REASON_PREEMPTED;
 }
 
 const char *job_stop_text(struct job *j)

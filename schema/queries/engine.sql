@@ -17,6 +17,8 @@ WITH r AS MATERIALIZED (
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
 	r.finishing_work, r.look,
 	s.id, s.name, s.needs, s.late, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+	CASE WHEN a.reason = 'preempted' THEN (SELECT count(DISTINCT o.number) FROM attempt o WHERE o.step_id = s.id AND o.reason = 'preempted')
+		ELSE 0 END AS preempted,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
 	CASE WHEN a.state IN ('failed', 'lost') THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id

@@ -24,11 +24,11 @@ WITH freed AS (
 SELECT pg_notify('tidemill_lead', role) FROM freed;
 
 -- name: sched_queue_all :many
-SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked FROM queue;
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked, cleared_on FROM queue;
 
 -- name: sched_queue_some :many
 -- params: step_ids text[]
-SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked FROM queue
+SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request, queued_at, not_before, deadline, blocked, cleared_on FROM queue
 WHERE step_id = ANY ($1);
 
 -- name: sched_workers :many
@@ -51,8 +51,13 @@ FROM project;
 SELECT name, policy, sensitivity, preemption FROM pool;
 
 -- name: sched_attempts :many
-SELECT id, worker_id, project_id, cpus, memory, devices, time_limit, started_at FROM attempt
-WHERE state IN ('assigned', 'preparing', 'running', 'finishing');
+SELECT a.id, a.worker_id, a.project_id, a.cpus, a.memory, a.devices, a.time_limit, a.started_at, a.step_id,
+	coalesce((s.spec #>> '{placement,priority}')::int, 0) AS priority, s.checkpoint_at, s.preempted_by AS spared,
+	a.preempted_by, a.cancel_requested_at,
+	NOT coalesce((s.spec #>> '{placement,preemptible}')::boolean, true) OR a.state = 'finishing'
+		OR a.cancel_requested_at IS NOT NULL AS fixed
+FROM attempt a JOIN step s ON s.id = a.step_id
+WHERE a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
 -- The leader hands steps out: each is taken from the queue once, by whoever still leads. delivered: the worker waits at
 -- this server, which tells it. plain: what follows, with the spec, is all that the worker needs.
@@ -97,6 +102,39 @@ SELECT m.ord, m.attempt_id AS attempt, m.step_id AS step, m.run_id AS run, j.nam
 FROM moved m JOIN run r ON r.id = m.run_id JOIN project j ON j.id = m.project_id
 CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0
 	AND pg_column_size(m.spec) <= 2048 AND NOT EXISTS (SELECT 1 FROM run_dataset d WHERE d.run_id = r.id) AS yes OFFSET 0) AS plain;
+
+-- Attempts are asked to end for steps that go first, which keep what is freed; rows: those that are, now.
+-- name: sched_preempt :many
+-- params: holder text, epoch bigint, attempt_ids text[], by_steps text[], whys text[], step_ids text[], workers text[]
+WITH lead AS (
+	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
+), f AS (
+	SELECT q.step_id, q.run_id, q.project_id, s.name, j.name AS project, string_to_array(x.workers, ',') AS workers
+	FROM unnest($6::text[], $7::text[]) AS x(step_id, workers) JOIN queue q ON q.step_id = x.step_id
+	JOIN step s ON s.id = q.step_id JOIN project j ON j.id = q.project_id
+), asked AS (
+	UPDATE attempt a SET cancel_requested_at = now(), preempted_by = f.step_id,
+		preempted_why = 'preempted by step ' || f.name || ' of project ' || f.project || ' (' || x.why || ')'
+	FROM unnest($3::text[], $4::text[], $5::text[]) AS x(attempt_id, by_step, why) JOIN f ON f.step_id = x.by_step
+	WHERE a.id = ANY ($3) AND a.id = x.attempt_id AND a.cancel_requested_at IS NULL AND a.state IN ('assigned', 'preparing', 'running')
+		AND EXISTS (SELECT 1 FROM lead)
+	RETURNING a.id, a.step_id, a.run_id, a.project_id, a.worker_id, a.preempted_by, a.preempted_why
+), cleared AS (
+	UPDATE queue q SET cleared_on = f.workers FROM f
+	WHERE q.step_id = f.step_id AND EXISTS (SELECT 1 FROM asked a WHERE a.preempted_by = f.step_id)
+), spared AS (
+	UPDATE step s SET preempted_by = s.preempted_by || a.preempted_by::text
+	FROM (SELECT DISTINCT step_id, preempted_by FROM asked) a WHERE s.id = a.step_id
+), told AS (
+	INSERT INTO event (project_id, type, subject, parent, data)
+	SELECT a.project_id, 'attempt.preempted', a.id, a.step_id, jsonb_build_object('worker_id', a.worker_id, 'step_id', a.step_id,
+		'by_step', a.preempted_by, 'message', a.preempted_why) FROM asked a
+	UNION ALL
+	SELECT f.project_id, 'step.preempting', f.step_id, f.run_id, jsonb_build_object('name', f.name, 'workers', to_jsonb(f.workers),
+		'attempts', (SELECT jsonb_agg(a.id ORDER BY a.id) FROM asked a WHERE a.preempted_by = f.step_id))
+	FROM f WHERE EXISTS (SELECT 1 FROM asked a WHERE a.preempted_by = f.step_id)
+)
+SELECT id, worker_id, preempted_by FROM asked;
 
 -- Attempts whose worker has been silent for too long, counted from when this leader took over at the earliest. Of those
 -- that were never delivered nobody can know: they go as soon as the worker counts as offline.

@@ -86,7 +86,8 @@ UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741
 -- ---- sync ----
 
 -- Reports of many workers at once; ord tells whose each is. States only move forward, and only for the holder of the
--- epoch. A success must have its log complete.
+-- epoch. A success must have its log complete. Who is told to make room, and knows no better than that it was cancelled, was
+-- preempted.
 -- name: sync_report :many
 -- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[], host_faults text[]
 WITH r AS (
@@ -96,7 +97,11 @@ WITH r AS (
 ), rank (state, n) AS (
 	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
 ), changed AS (
-	UPDATE attempt a SET state = r.state, reason = r.reason, message = r.message, runtime = r.runtime, exit_code = r.exit_code,
+	UPDATE attempt a SET runtime = r.runtime, exit_code = r.exit_code,
+		state = CASE WHEN a.preempted_by IS NOT NULL AND r.state = 'cancelled' THEN 'failed' ELSE r.state END,
+		reason = CASE WHEN a.preempted_by IS NOT NULL AND r.state = 'cancelled' THEN 'preempted' ELSE r.reason END,
+		message = CASE WHEN a.preempted_by IS NOT NULL AND (r.state = 'cancelled' OR r.reason = 'preempted') THEN a.preempted_why
+			ELSE r.message END,
 		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
 		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END
 	FROM r JOIN rank n ON n.state = r.state
@@ -132,7 +137,7 @@ SELECT ord, id, run_id, state FROM changed;
 -- name: sync_compare :many
 -- params: worker_id text, named text[]
 SELECT w.state AS worker_state, a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling,
-	a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard
+	a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard, a.preempted_by IS NOT NULL AS preempted
 FROM worker w LEFT JOIN attempt a
 	ON (a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) OR a.id = ANY ($2)
 WHERE w.id = $1;
@@ -145,13 +150,15 @@ UPDATE attempt SET delivered = true WHERE id = ANY ($1) AND NOT delivered;
 -- name: sync_cancel_unheard :many
 -- params: worker_id text, known text[]
 WITH ended AS (
-	UPDATE attempt a SET state = 'cancelled', reason = 'cancelled', message = 'It was cancelled', ended_at = now()
+	UPDATE attempt a SET ended_at = now(), state = CASE WHEN a.preempted_by IS NULL THEN 'cancelled' ELSE 'failed' END,
+		reason = CASE WHEN a.preempted_by IS NULL THEN 'cancelled' ELSE 'preempted' END,
+		message = coalesce(a.preempted_why, 'It was cancelled')
 	WHERE a.worker_id = $1 AND a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered
 		AND a.id <> ALL ($2)
-	RETURNING a.id, a.run_id, a.step_id, a.project_id
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
-	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', $1, 'state', 'cancelled') FROM ended
+	SELECT project_id, 'attempt.ended', id, step_id, jsonb_build_object('worker_id', $1, 'state', state) FROM ended
 )
 SELECT id, run_id FROM ended;
 

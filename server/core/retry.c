@@ -2,9 +2,12 @@
 
 #include "lib/base/clock.h"
 
-const struct retry_policy retry_default = {
-	.user = 0, .infra = 5, .first = 10 * CLOCK_SECOND, .max = 10 * CLOCK_MINUTE, .factor = 2
-};
+const struct retry_policy retry_default = { .user = 0,
+	.infra = 5,
+	.preempted = 20,
+	.first = 10 * CLOCK_SECOND,
+	.max = 10 * CLOCK_MINUTE,
+	.factor = 2 };
 
 /* min(max, first · factor^(attempts − 1)); a factor below 1 counts as 1. */
 static double ceiling(const struct retry_policy *p, int64_t attempts)
@@ -24,6 +27,10 @@ struct retry_verdict retry_decide(const struct retry_policy *p, const struct ret
 
 	if (blame == RETRY_BLAME_CANCEL)
 		return v;
+	if (blame == RETRY_BLAME_PREEMPTED) {
+		v.again = c->preempted <= p->preempted;
+		return v;
+	}
 	if (blame == RETRY_BLAME_USER) {
 		v.user++;
 		v.again = v.user <= p->user;

@@ -1,7 +1,8 @@
 /*
  * Whether a failed attempt is followed by another, and when. Each blame has its own budget, so that
  * a fault of ours never uses up the user's retries. An attempt that no worker had begun costs
- * nothing, but waits like any other. Pure: the randomness is a parameter.
+ * nothing, but waits like any other; one whose place was taken by another step waits in the queue
+ * only. Pure: the randomness is a parameter.
  */
 #ifndef SERVER_CORE_RETRY_H
 #define SERVER_CORE_RETRY_H
@@ -9,17 +10,19 @@
 #include <stdint.h>
 
 /* The numbers of enum reason_blame in api/run.h. */
-enum retry_blame { RETRY_BLAME_USER, RETRY_BLAME_INFRA, RETRY_BLAME_CANCEL };
+enum retry_blame { RETRY_BLAME_USER, RETRY_BLAME_INFRA, RETRY_BLAME_CANCEL, RETRY_BLAME_PREEMPTED };
 
 struct retry_policy {
-	int64_t user, infra; /* further attempts that each blame may cause */
+	int64_t user, infra, preempted; /* further attempts that each blame may cause */
 	int64_t first, max; /* backoff in microseconds */
 	double factor;
 };
-extern const struct retry_policy retry_default; /* 0 user, 5 infra, 10 s × 2 up to 10 min */
+extern const struct retry_policy
+	retry_default; /* 0 user, 5 infra, 20 preempted, 10 s × 2 up to 10 min */
 
 struct retry_counts {
 	int64_t user, infra; /* failures that were charged, before this one */
+	int64_t preempted; /* how often it was, this time included */
 	int64_t attempts; /* all attempts that have ended, this one included: at least 1 */
 };
 

@@ -292,7 +292,9 @@ static void judge(
 		add_cancel(s, a, "superseded");
 	else if (!over && !a->cancelling && !ended(a->state) &&
 		 db_bool(known, row, db_col(known, "cancelling")))
-		add_cancel(s, a, "cancelled");
+		add_cancel(s, a,
+			db_bool(known, row, db_col(known, "preempted")) ? "preempted"
+									: "cancelled");
 }
 
 static size_t row_of(const struct db_rows *rows, struct str id)

@@ -142,6 +142,8 @@ static struct str request_json(struct plan *p, const struct step_spec *s, const 
 	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
 	jsn_key(&w, "sensitivity");
 	jsn_int(&w, s->placement.sensitivity);
+	jsn_key(&w, "preemptible");
+	jsn_bool(&w, s->placement.preemptible);
 	jsn_key(&w, "lost_after");
 	jsn_int(&w, lost_after(s));
 	jsn_obj_end(&w);
@@ -210,12 +212,14 @@ static int step_failed(struct plan *p, size_t i, struct err *e)
 		return -1;
 	policy.user = spec.retries.user;
 	policy.infra = spec.retries.infra;
+	policy.preempted = spec.retries.preempted;
 	policy.first = clock_add(0, spec.retries.backoff.first.span, 1);
 	policy.max = clock_add(0, spec.retries.backoff.max.span, 1);
 	policy.factor = spec.retries.backoff.factor;
 	log_policy_judge(s->log_matches, p->arena, &said);
 	blame = said.avoid && blame == RETRY_BLAME_USER ? RETRY_BLAME_INFRA : blame;
-	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->attempts };
+	const struct retry_counts counts = { s->user_failures, s->infra_failures, s->preempted,
+		s->attempts };
 	/* Only an attempt that its worker never spoke of costs nothing. */
 	bool begun = reason != REASON_WORKER_LOST || s->attempt_started_at != 0;
 	struct retry_verdict v =

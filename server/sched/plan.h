@@ -27,6 +27,7 @@ struct plan_step {
 	int64_t deadline; /* of its time in the queue; 0: none */
 	struct str blocked; /* what it waits for there, as last noted */
 	int64_t user_failures, infra_failures, attempts;
+	int64_t preempted; /* attempts whose place was taken, when the newest is one */
 	/* the newest attempt, "" when there is none */
 	struct str attempt_id, attempt_reason, attempt_message, worker_id;
 	int attempt_state; /* enum attempt_state */

@@ -120,6 +120,7 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	s->time_limit = jsn_get_int(jsn_get(root, "time_limit"), 0);
 	/* Who was queued by an older server could not say it. */
 	s->sensitivity = (uint8_t)jsn_get_int(jsn_get(root, "sensitivity"), SENSITIVITY_INTERNAL);
+	w->preemptible = jsn_get_bool(jsn_get(root, "preemptible"), true);
 	int rc = gpu_spec_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
 	return rc;
@@ -167,6 +168,7 @@ static void add_step(struct pool *p, const struct db_rows *r, size_t i)
 	w->project_id = text(a, r, i, "project_id");
 	w->not_before = db_time(r, i, db_col(r, "not_before"));
 	w->blocked = read_blocked(db_str(r, i, db_col(r, "blocked")));
+	w->cleared_on = db_list(r, i, db_col(r, "cleared_on"), a);
 	w->step = (struct place_step){ .id = text(a, r, i, "step_id"),
 		.priority = (int32_t)db_int(r, i, db_col(r, "priority")),
 		.queued_at = db_time(r, i, db_col(r, "queued_at")),
@@ -307,6 +309,7 @@ static void holding_begin(struct pool *p, struct str attempt_id, struct holding 
 {
 	struct host *h = map_get(p->hosts, held->worker_id);
 
+	held->id = arena_str(held->arena, attempt_id);
 	holding_end(p, map_put(p->attempts, attempt_id, held));
 	if (h != NULL)
 		host_hold(h, held);
@@ -512,6 +515,18 @@ static void drop_attempts(struct pool *p)
 		holding_end(p, map_remove(p->attempts, key));
 }
 
+/* What was asked to end by somebody is not asked again. */
+static void read_preemption(struct holding *h, const struct db_rows *r, size_t i)
+{
+	h->step_id = text(h->arena, r, i, "step_id");
+	h->priority = (int32_t)db_int(r, i, db_col(r, "priority"));
+	h->fixed = db_bool(r, i, db_col(r, "fixed"));
+	h->spared = db_list(r, i, db_col(r, "spared"), h->arena);
+	h->preempted_by = text(h->arena, r, i, "preempted_by");
+	h->asked_at = db_time(r, i, db_col(r, "cancel_requested_at"));
+	h->checkpoint_at = db_time(r, i, db_col(r, "checkpoint_at"));
+}
+
 void pool_set_attempts(struct pool *p, const struct db_rows *r)
 {
 	drop_attempts(p);
@@ -522,6 +537,7 @@ void pool_set_attempts(struct pool *p, const struct db_rows *r)
 		h->cpus = db_real(r, i, db_col(r, "cpus"));
 		h->memory = (uint64_t)db_int(r, i, db_col(r, "memory"));
 		h->devices = db_list(r, i, db_col(r, "devices"), h->arena);
+		read_preemption(h, r, i);
 		h->time_limit = db_int(r, i, db_col(r, "time_limit"));
 		h->started_at = db_time(r, i, db_col(r, "started_at"));
 		holding_begin(p, db_str(r, i, db_col(r, "id")), h);
@@ -541,6 +557,9 @@ void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, st
 	h->project_id = arena_str(h->arena, w->project_id);
 	h->cpus = w->step.cpus;
 	h->memory = w->step.memory;
+	h->step_id = arena_str(h->arena, step_id);
+	h->priority = w->step.priority;
+	h->fixed = !w->preemptible;
 	h->time_limit = w->step.time_limit;
 	h->devices.items = arena_array_of(h->arena, struct str, gpus_n + 1);
 	for (; h->devices.n < gpus_n; h->devices.n++)

@@ -29,6 +29,11 @@ void pool_set_attempts(struct pool *p, const struct db_rows *rows);
 void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
 	const struct str *gpus, size_t gpus_n);
 void pool_attempt_ended(struct pool *p, struct str attempt_id);
+/* The attempt was asked to end for the step; or could not be, since it ends anyway. */
+void pool_preempted(struct pool *p, struct str attempt_id, struct str by_step, int64_t now);
+void pool_not_preempted(struct pool *p, struct str attempt_id);
+/* Others are ended for the step on these workers (struct str: ids). */
+void pool_cleared(struct pool *p, struct str step_id, const struct list *workers);
 
 /* When each worker was last heard of; wall time. */
 typedef int64_t pool_seen(void *arg, struct str worker_id, int64_t stored);

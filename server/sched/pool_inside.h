@@ -11,6 +11,8 @@ struct waiting {
 	struct str project_id;
 	int64_t not_before;
 	uint64_t blocked;
+	bool preemptible;
+	struct list cleared_on; /* struct str: ids of workers on which others are ended for it */
 	struct list kept_on; /* struct str: ids of the workers that the last pass kept for it */
 };
 
@@ -29,7 +31,12 @@ struct host {
 struct holding {
 	struct arena *arena;
 	const struct host *host; /* of the worker; NULL when that is gone */
-	struct str worker_id, project_id;
+	struct str id, worker_id, project_id, step_id;
+	int32_t priority;
+	bool fixed; /* not to be ended for another */
+	struct list spared; /* struct str: steps for which it was ended before */
+	struct str preempted_by; /* the step for which it is asked to end; "": none */
+	int64_t asked_at, checkpoint_at; /* to end; 0: not */
 	double cpus;
 	uint64_t memory;
 	struct list devices; /* struct str */

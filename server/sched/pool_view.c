@@ -67,18 +67,19 @@ static size_t most_urgent(struct snapshot *s, struct waiting **all, size_t n)
 	return front;
 }
 
-static void see_kept(
-	struct pool *p, struct arena *a, const struct list *ids, struct place_step *step)
+/* Positions of those workers that are there. */
+static const uint32_t *see_workers(
+	struct pool *p, struct arena *a, const struct list *ids, uint32_t *ret_n)
 {
 	uint32_t *at = arena_array_of(a, uint32_t, ids->n);
 
-	step->kept = at;
-	step->kept_n = 0;
+	*ret_n = 0;
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct host *h = map_get(p->hosts, *list_at(ids, struct str, i));
 		if (h != NULL)
-			at[step->kept_n++] = h->at;
+			at[(*ret_n)++] = h->at;
 	}
+	return at;
 }
 
 static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct place_snapshot *ret,
@@ -104,7 +105,11 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 		steps[i] = all[i]->step;
 		steps[i].project = project_at(s, all[i]->project_id);
 		if (all[i]->kept_on.n != 0)
-			see_kept(p, s->arena, &all[i]->kept_on, &steps[i]);
+			steps[i].kept =
+				see_workers(p, s->arena, &all[i]->kept_on, &steps[i].kept_n);
+		if (all[i]->cleared_on.n != 0)
+			steps[i].cleared =
+				see_workers(p, s->arena, &all[i]->cleared_on, &steps[i].cleared_n);
 	}
 	ret->steps = steps;
 	ret->steps_n = n;
@@ -163,7 +168,8 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 
 	put_in_order(p);
 	*ret = (struct place_snapshot){ 0 };
-	s.projects = arena_array_of(a, struct place_project, map_count(p->steps) + 1);
+	s.projects = arena_array_of(
+		a, struct place_project, map_count(p->steps) + map_count(p->tallies) + 1);
 	for (size_t i = 0; i < map_count(p->hosts); i++) {
 		struct host *h = p->order[i];
 		h->worker.offline = is_offline(h, now, offline_after, seen, arg);
@@ -185,14 +191,67 @@ void pool_snapshot(struct pool *p, int64_t now, int64_t offline_after, pool_seen
 	map_free(s.index);
 }
 
+/* ---- what runs ---- */
+
+/* Of the projects of all that runs, too, since it may be theirs to give way. */
+struct seen {
+	struct snapshot s;
+	struct map *steps; /* id -> position + 1 */
+	int64_t now;
+	bool preempts;
+};
+
+static void seen_init(struct seen *v, struct pool *p, int64_t now, struct arena *a,
+	const struct place_snapshot *from)
+{
+	*v = (struct seen){ .s = { p, a, (struct place_project *)(uintptr_t)from->projects,
+				    from->projects_n, map_new() },
+		.steps = map_new(),
+		.now = now };
+	for (size_t i = 0; i < from->pools_n; i++)
+		v->preempts = v->preempts || from->pools[i].preemption != PLACE_PREEMPT_NONE;
+	for (size_t i = 0; v->preempts && i < from->projects_n; i++)
+		(void)map_put(v->s.index, from->projects[i].id, (void *)(uintptr_t)(i + 1));
+	for (size_t i = 0; v->preempts && i < from->steps_n; i++)
+		(void)map_put(v->steps, from->steps[i].id, (void *)(uintptr_t)(i + 1));
+}
+
+static void see_preemption(struct seen *v, const struct holding *held, struct place_running *x)
+{
+	uint32_t *spared = arena_array_of(v->s.arena, uint32_t, held->spared.n + 1);
+	int64_t asked_by = held->asked_at != 0 ? held->asked_at + PLACE_GRACE : 0;
+
+	x->id = held->id;
+	x->step = held->step_id;
+	x->project = project_at(&v->s, held->project_id);
+	x->priority = held->priority;
+	x->fixed = held->fixed;
+	if (held->started_at != 0)
+		x->since = held->checkpoint_at > held->started_at ? held->checkpoint_at
+								  : held->started_at;
+	for (size_t i = 0; i < held->spared.n; i++) {
+		uintptr_t at = (uintptr_t)map_get(v->steps, *list_at(&held->spared, struct str, i));
+		if (at != 0)
+			spared[x->spared_n++] = (uint32_t)(at - 1);
+	}
+	x->spared = spared;
+	if (held->preempted_by.n == 0)
+		return;
+	x->by = (uint32_t)(uintptr_t)map_get(v->steps, held->preempted_by);
+	if (x->ends_by == 0 || asked_by < x->ends_by)
+		x->ends_by = asked_by;
+}
+
 void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place_snapshot *ret)
 {
 	struct place_running *out =
 		arena_array_of(a, struct place_running, map_count(p->attempts) + 1);
 	size_t at = 0;
 	struct str key;
+	struct seen seen;
 	void *value;
 
+	seen_init(&seen, p, now, a, ret);
 	while (map_next(p->attempts, &at, &key, &value)) {
 		const struct holding *held = value;
 		if (held->host == NULL)
@@ -205,9 +264,14 @@ void pool_add_running(struct pool *p, int64_t now, struct arena *a, struct place
 		if (held->time_limit != 0)
 			out[ret->running_n].ends_by =
 				(held->started_at != 0 ? held->started_at : now) + held->time_limit;
+		if (seen.preempts)
+			see_preemption(&seen, held, &out[ret->running_n]);
 		ret->running_n++;
 	}
 	ret->running = out;
+	ret->projects_n = seen.s.projects_n;
+	map_free(seen.s.index);
+	map_free(seen.steps);
 }
 
 static void drop_on_drop(void *arena)

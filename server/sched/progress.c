@@ -177,6 +177,7 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.state = state_of(db_str(r, i, db_col(r, "state")), step_state_names),
 		.user_failures = db_int(r, i, db_col(r, "user_failures")),
 		.infra_failures = db_int(r, i, db_col(r, "infra_failures")),
+		.preempted = db_int(r, i, db_col(r, "preempted")),
 		.reason = text_of(l, r, i, "reason"),
 		.message = text_of(l, r, i, "message"),
 		.deadline = db_time(r, i, db_col(r, "deadline")),

@@ -6,6 +6,7 @@
 #include "lib/json/json_write.h"
 #include "server/sched/assignment.h"
 #include "server/sched/fleet.h"
+#include "server/sched/preempt.h"
 #include "server/sched/sched_inside.h"
 #include "server/store/credential.h"
 #include "server/store/sched_store.h"
@@ -20,6 +21,7 @@ struct pass {
 	struct place_result result;
 	struct assign_rows rows;
 	struct list *gpus; /* of each row: struct str */
+	struct preempt_rows preempts;
 };
 
 static void sched_on_assigned(void *arg, const struct db_rows *rows, const struct err *e);
@@ -118,7 +120,7 @@ void sched_pass(void *arg)
 	rest_after(s, began, p->result.placed_n);
 	if (next != 0)
 		loop_timer_set(&s->pass, (next - now) / 1000 + 1);
-	if (p->result.placed_n == 0) {
+	if (p->result.placed_n == 0 && p->result.preempted_n == 0) {
 		arena_drop(a);
 		s->dirty = next != 0;
 		return;
@@ -128,7 +130,10 @@ void sched_pass(void *arg)
 	s->passing = true;
 	s->on_the_way++;
 	struct db_unit *u = db_unit(s->app->db, a);
+	preempt_fill(&p->snapshot, &p->result, a, &p->preempts);
 	sched_store_assign(u, s->app->instance, lease_epoch(s->lease), &p->rows);
+	if (p->preempts.attempts_n != 0)
+		sched_store_preempt(u, s->app->instance, lease_epoch(s->lease), &p->preempts);
 	db_send(u, DB_WRITE, sched_on_assigned, p);
 }
 
@@ -192,6 +197,9 @@ static void sched_on_assigned(void *arg, const struct db_rows *rows, const struc
 	}
 	if (e->code == ERR_OK) {
 		take_over(p, &rows[0]);
+		if (p->preempts.attempts_n != 0)
+			preempt_take_over(&p->preempts, &rows[1], s->pool, s->app->fleet,
+				clock_now(s->app->clock));
 		app_changed(s->app);
 	} else {
 		log_warn("assignments were not stored", LOG_E(e));

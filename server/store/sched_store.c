@@ -62,6 +62,15 @@ void sched_store_assign(
 		DB_BOOLS(r->delivered, r->n));
 }
 
+void sched_store_preempt(
+	struct db_unit *u, const char *holder, int64_t epoch, const struct preempt_rows *r)
+{
+	db_stmt(u, SQL_SCHED_PREEMPT, DB_TEXTZ(holder), DB_INT(epoch),
+		DB_TEXTS(r->attempt_ids, r->attempts_n), DB_TEXTS(r->by_steps, r->attempts_n),
+		DB_TEXTS(r->whys, r->attempts_n), DB_TEXTS(r->step_ids, r->steps_n),
+		DB_TEXTS(r->workers, r->steps_n));
+}
+
 void sched_store_lose(
 	struct db_unit *u, const char *holder, int64_t epoch, int64_t led_us, int64_t offline_us)
 {

@@ -26,6 +26,15 @@ struct assign_rows {
  * from 1, and the columns of an assignment; plain: with spec, nothing else is needed to run it. */
 void sched_store_assign(
 	struct db_unit *u, const char *holder, int64_t epoch, const struct assign_rows *rows);
+/* Attempts that are to end, and the steps for which they are; workers: ids with commas between. */
+struct preempt_rows {
+	struct str *attempt_ids, *by_steps, *whys;
+	struct str *step_ids, *workers;
+	size_t attempts_n, steps_n;
+};
+/* Rows: id, worker_id, preempted_by of those that are asked to end now. */
+void sched_store_preempt(
+	struct db_unit *u, const char *holder, int64_t epoch, const struct preempt_rows *rows);
 /* Rows: id, run_id, worker_id, step_id, project_id of the attempts that were given up. led_us: for
  * how long the holder has led; offline_us: after which silence a worker counts as offline. */
 void sched_store_lose(
