@@ -14,6 +14,19 @@ static bool same_assignment(const struct place_assignment *a, const struct place
 	return true;
 }
 
+static bool same_preempted(const struct place_preempted *a, const struct place_preempted *b)
+{
+	bool same =
+		a->step == b->step && a->workers_n == b->workers_n && a->victims_n == b->victims_n;
+
+	for (uint32_t i = 0; same && i < a->workers_n; i++)
+		same = a->workers[i] == b->workers[i];
+	for (uint32_t i = 0; same && i < a->victims_n; i++)
+		same = a->victims[i].running == b->victims[i].running &&
+		       a->victims[i].reclaimed == b->victims[i].reclaimed;
+	return same;
+}
+
 /* The first difference, if there is one. */
 static bool compare(const struct snapshot_file *f, const struct place_result *r, struct buf *out)
 {
@@ -46,6 +59,13 @@ static bool compare(const struct snapshot_file *f, const struct place_result *r,
 			i + 1);
 		return false;
 	}
+	for (i = 0; i < f->preempted_n && i < r->preempted_n; i++)
+		if (!same_preempted(&f->preempted[i], &r->preempted[i]))
+			break;
+	if (i < f->preempted_n || i < r->preempted_n) {
+		buf_addf(out, "the decision differs: who takes whose place, at place %zu\n", i + 1);
+		return false;
+	}
 	buf_adds(out, "the decision is the same\n");
 	return true;
 }
@@ -65,6 +85,11 @@ static void explain_waiting(
 	for (uint32_t i = 0; i < n; i++)
 		buf_addf(out, "  %s%s\n", b[i].never ? "in vain: " : "",
 			place_explain(text, &b[i], true));
+	for (size_t i = 0; i < r->preempted_n; i++)
+		if (r->preempted[i].step == r->waiting[at])
+			buf_addf(out, "  it takes the place of %u attempt%s on %.*s\n",
+				r->preempted[i].victims_n, num_plural(r->preempted[i].victims_n),
+				STR_ARG(f->snapshot.workers[r->preempted[i].workers[0]].name));
 	if (place_change(r, at, &change))
 		buf_addf(out, "  it would start at once %s\n", place_change_text(text, &change));
 	if (start != 0)

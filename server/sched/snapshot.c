@@ -77,6 +77,15 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 	mem_free(gpus);
 }
 
+static struct list positions(const uint32_t *from, uint32_t n)
+{
+	int64_t *to = mem_new(n + (size_t)1, sizeof *to);
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = from[i];
+	return (struct list){ to, n };
+}
+
 static void put_step(const struct place_step *s, struct buf *out)
 {
 	int64_t runtimes[PLACE_RUNTIMES_MAX], kept[PLACE_NODES_MAX];
@@ -107,7 +116,51 @@ static void put_step(const struct place_step *s, struct buf *out)
 		runtimes[i] = s->runtimes[i];
 	for (uint32_t i = 1; i < s->kept_n; i++)
 		kept[l.also_kept.n++] = s->kept[i];
+	l.cleared = positions(s->cleared, s->cleared_n);
 	put(LINE_STEP, &l, out);
+	mem_free(l.cleared.items);
+}
+
+static void put_running(const struct place_running *x, struct buf *out)
+{
+	struct line_running l = { .kind = LINE_RUNNING,
+		.worker = x->worker,
+		.memory = (int64_t)x->memory,
+		.ends_by = x->ends_by,
+		.cpus = x->cpus,
+		.gpus = texts_list(x->gpus, x->gpus_n),
+		.id = x->id,
+		.step = x->step,
+		.project = x->project,
+		.priority = x->priority,
+		.since = x->since,
+		.by = x->by,
+		.fixed = x->fixed,
+		.spared = positions(x->spared, x->spared_n) };
+
+	put(LINE_RUNNING, &l, out);
+	mem_free(l.spared.items);
+}
+
+static void put_preempted(const struct place_preempted *p, struct buf *out)
+{
+	int64_t *victims = mem_new(p->victims_n, sizeof *victims);
+	int64_t *reclaimed = mem_new(p->victims_n, sizeof *reclaimed);
+	struct line_preempted l = { .kind = LINE_PREEMPTED,
+		.step = p->step,
+		.workers = positions(p->workers, p->workers_n),
+		.victims = { victims, p->victims_n },
+		.reclaimed = { reclaimed, 0 } };
+
+	for (uint32_t i = 0; i < p->victims_n; i++) {
+		victims[i] = p->victims[i].running;
+		if (p->victims[i].reclaimed)
+			reclaimed[l.reclaimed.n++] = p->victims[i].running;
+	}
+	put(LINE_PREEMPTED, &l, out);
+	mem_free(l.workers.items);
+	mem_free(victims);
+	mem_free(reclaimed);
 }
 
 void snapshot_write(
@@ -116,7 +169,8 @@ void snapshot_write(
 	put(LINE_SNAPSHOT,
 		&(struct line_snapshot){ LINE_SNAPSHOT, SNAPSHOT_FORMAT, at, (int64_t)s->projects_n,
 			(int64_t)s->workers_n, (int64_t)s->steps_n, (int64_t)s->running_n,
-			(int64_t)r->placed_n, (int64_t)r->waiting_n, (int64_t)s->pools_n },
+			(int64_t)r->placed_n, (int64_t)r->waiting_n, (int64_t)s->pools_n,
+			(int64_t)r->preempted_n },
 		out);
 	for (size_t i = 0; i < s->projects_n; i++)
 		put_project(&s->projects[i], out);
@@ -129,13 +183,8 @@ void snapshot_write(
 		put_worker(&s->workers[i], out);
 	for (size_t i = 0; i < s->steps_n; i++)
 		put_step(&s->steps[i], out);
-	for (size_t i = 0; i < s->running_n; i++) {
-		const struct place_running *x = &s->running[i];
-		put(LINE_RUNNING,
-			&(struct line_running){ LINE_RUNNING, x->worker, (int64_t)x->memory,
-				x->ends_by, x->cpus, texts_list(x->gpus, x->gpus_n) },
-			out);
-	}
+	for (size_t i = 0; i < s->running_n; i++)
+		put_running(&s->running[i], out);
 	for (size_t i = 0; i < r->placed_n; i++) {
 		const struct place_assignment *x = &r->placed[i];
 		put(LINE_PLACED,
@@ -145,4 +194,6 @@ void snapshot_write(
 	}
 	for (size_t i = 0; i < r->waiting_n; i++)
 		put(LINE_WAITING, &(struct line_waiting){ LINE_WAITING, r->waiting[i] }, out);
+	for (size_t i = 0; i < r->preempted_n; i++)
+		put_preempted(&r->preempted[i], out);
 }

@@ -24,7 +24,8 @@ struct snapshot_file {
 	struct place_snapshot snapshot;
 	struct place_assignment *placed; /* as they were recorded */
 	uint32_t *waiting;
-	size_t placed_n, waiting_n;
+	const struct place_preempted *preempted;
+	size_t placed_n, waiting_n, preempted_n;
 	int64_t at;
 };
 /* The message names the line. The result borrows nothing of the text. */

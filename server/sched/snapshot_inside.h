@@ -16,6 +16,7 @@ enum line_kind {
 	LINE_PLACED,
 	LINE_WAITING,
 	LINE_POOL,
+	LINE_PREEMPTED,
 	LINE_KINDS
 };
 extern const char *const line_names[];
@@ -24,7 +25,7 @@ struct line_head {
 };
 struct line_snapshot {
 	int kind;
-	int64_t format, at, projects, workers, steps, running, placed, waiting, pools;
+	int64_t format, at, projects, workers, steps, running, placed, waiting, pools, preempted;
 };
 struct line_quota {
 	int64_t nominal, borrow;
@@ -62,13 +63,22 @@ struct line_step {
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
 		time_limit, nodes, kept, sensitivity;
 	double cpus;
-	struct list gpu_models, requires, avoids, runtimes, also_kept;
+	struct list gpu_models, requires, avoids, runtimes, also_kept, cleared;
 };
 struct line_running {
 	int kind;
 	int64_t worker, memory, ends_by;
 	double cpus;
 	struct list gpus;
+	struct str id, step;
+	int64_t project, priority, since, by;
+	bool fixed;
+	struct list spared;
+};
+struct line_preempted {
+	int kind;
+	int64_t step;
+	struct list workers, victims, reclaimed; /* reclaimed: those of the victims that are */
 };
 struct line_placed {
 	int kind;

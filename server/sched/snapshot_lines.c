@@ -4,7 +4,7 @@
 #include "api/pool.h"
 
 const char *const line_names[] = { "snapshot", "project", "worker", "step", "running", "placed",
-	"waiting", "pool", NULL };
+	"waiting", "pool", "preempted", NULL };
 
 #define AT(member)  offsetof(struct THIS, member)
 #define HAS(member) FIELD_HAS(struct THIS, member)
@@ -16,6 +16,11 @@ const char *const line_names[] = { "snapshot", "project", "worker", "step", "run
 #define COUNT(name, most)                                                                          \
 	{                                                                                          \
 #name, FIELD_INT, Q, AT(name), .max = (most)                                       \
+	}
+#define POSITIONS(name, most)                                                                      \
+	{                                                                                          \
+#name, FIELD_LIST, FIELD_OMIT_EMPTY, AT(name), .item = FIELD_INT, .max = (most),   \
+							       .item_max = LINES_MAX               \
 	}
 /* Of later formats: 0 where it is not told. */
 #define LATER(name, most)                                                                          \
@@ -63,7 +68,7 @@ const struct field head_fields[] = {
 static const struct field snapshot_fields[] = { KIND, COUNT(format, SNAPSHOT_FORMAT), INSTANT(at),
 	COUNT(projects, LINES_MAX), COUNT(workers, LINES_MAX), COUNT(steps, LINES_MAX),
 	COUNT(running, LINES_MAX), COUNT(placed, LINES_MAX), COUNT(waiting, LINES_MAX),
-	LATER(pools, LINES_MAX), { 0 } };
+	LATER(pools, LINES_MAX), LATER(preempted, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_quota
 static const struct field quota_fields[] = { COUNT(nominal, UINT32_MAX), COUNT(borrow, UINT32_MAX),
@@ -112,11 +117,17 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	COUNT(kept, LINES_MAX),
 	{ "also_kept", FIELD_LIST, FIELD_OMIT_EMPTY, AT(also_kept), .item = FIELD_INT,
 		.max = PLACE_NODES_MAX, .item_max = LINES_MAX },
-	LATER(sensitivity, PLACE_SENSITIVITIES - 1), { 0 } };
+	LATER(sensitivity, PLACE_SENSITIVITIES - 1), POSITIONS(cleared, PLACE_NODES_MAX), { 0 } };
 #undef THIS
 #define THIS line_running
 static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), REAL(cpus),
-	AMOUNT(memory), TEXTS(gpus, DEVICES_MAX), INSTANT(ends_by), { 0 } };
+	AMOUNT(memory), TEXTS(gpus, DEVICES_MAX), INSTANT(ends_by),
+	{ "id", FIELD_STR, FIELD_OMIT_EMPTY, AT(id) },
+	{ "step", FIELD_STR, FIELD_OMIT_EMPTY, AT(step) }, LATER(project, LINES_MAX),
+	{ "priority", FIELD_INT, FIELD_OMIT_EMPTY, AT(priority), .min = INT32_MIN,
+		.max = INT32_MAX },
+	LATER(since, TIME_MAX), LATER(by, LINES_MAX),
+	{ "fixed", FIELD_BOOL, FIELD_OMIT_EMPTY, AT(fixed) }, POSITIONS(spared, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_placed
 static const struct field placed_fields[] = { KIND, COUNT(step, LINES_MAX),
@@ -127,6 +138,12 @@ static const struct field placed_fields[] = { KIND, COUNT(step, LINES_MAX),
 static const struct field waiting_fields[] = { KIND, COUNT(step, LINES_MAX), { 0 } };
 #undef THIS
 
+#define THIS line_preempted
+static const struct field preempted_fields[] = { KIND, COUNT(step, LINES_MAX),
+	POSITIONS(workers, PLACE_NODES_MAX), POSITIONS(victims, LINES_MAX),
+	POSITIONS(reclaimed, LINES_MAX), { 0 } };
+#undef THIS
+
 const struct field *const line_tables[LINE_KINDS] = { snapshot_fields, project_fields,
 	worker_line_fields, step_line_fields, running_fields, placed_fields, waiting_fields,
-	pool_line_fields };
+	pool_line_fields, preempted_fields };

@@ -10,6 +10,7 @@ struct reader {
 	struct place_step *steps;
 	struct place_running *running;
 	struct place_pool *pools;
+	struct place_preempted *preempted;
 	size_t seen[LINE_KINDS];
 };
 
@@ -117,6 +118,7 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 	r->projects = arena_array_of(r->arena, struct place_project, (size_t)l->projects + 1);
 	r->workers = arena_array_of(r->arena, struct place_worker, (size_t)l->workers + 1);
 	r->steps = arena_array_of(r->arena, struct place_step, (size_t)l->steps + 1);
+	r->preempted = arena_array_of(r->arena, struct place_preempted, (size_t)l->preempted + 1);
 	r->pools = arena_array_of(r->arena, struct place_pool, (size_t)l->pools + 1);
 	r->running = arena_array_of(r->arena, struct place_running, (size_t)l->running + 1);
 	r->file.placed = arena_array_of(r->arena, struct place_assignment, (size_t)l->placed + 1);
@@ -127,7 +129,8 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 static int64_t most_of(const struct reader *r, enum line_kind kind)
 {
 	const int64_t most[LINE_KINDS] = { 1, r->head.projects, r->head.workers, r->head.steps,
-		r->head.running, r->head.placed, r->head.waiting, r->head.pools };
+		r->head.running, r->head.placed, r->head.waiting, r->head.pools,
+		r->head.preempted };
 
 	return most[kind];
 }
@@ -155,12 +158,90 @@ static int read_decision(struct reader *r, enum line_kind kind, const void *line
 	return 0;
 }
 
+/* Those of a list, each below n; NULL: one is not. */
+static uint32_t *positions(struct reader *r, const struct list *from, int64_t n)
+{
+	uint32_t *to = arena_array_of(r->arena, uint32_t, from->n + 1);
+
+	for (size_t i = 0; i < from->n; i++) {
+		int64_t at = *list_at(from, int64_t, i);
+		if (at >= n)
+			return NULL;
+		to[i] = (uint32_t)at;
+	}
+	return to;
+}
+
+static int no_such(const char *field, struct err *e)
+{
+	return err_field(e, field, "there is no such line");
+}
+
+static int read_cleared(struct reader *r, const struct line_step *l, struct place_step *ret)
+{
+	ret->cleared = positions(r, &l->cleared, r->head.workers);
+	ret->cleared_n = (uint32_t)l->cleared.n;
+	return ret->cleared != NULL ? 0 : -1;
+}
+
+static int read_running(
+	struct reader *r, const struct line_running *l, struct place_running *ret, struct err *e)
+{
+	uint32_t *spared = positions(r, &l->spared, r->head.steps);
+
+	if (in_range(l->worker, r->head.workers, "/worker", e) < 0)
+		return -1;
+	if (l->by > r->head.steps)
+		return no_such("/by", e);
+	if (spared == NULL)
+		return no_such("/spared", e);
+	*ret = (struct place_running){ .worker = (uint32_t)l->worker,
+		.cpus = l->cpus,
+		.memory = (uint64_t)l->memory,
+		.gpus = texts_of(&l->gpus),
+		.gpus_n = (uint32_t)l->gpus.n,
+		.ends_by = l->ends_by,
+		.id = l->id,
+		.step = l->step,
+		.project = (uint32_t)l->project,
+		.priority = (int32_t)l->priority,
+		.since = l->since,
+		.fixed = l->fixed,
+		.by = (uint32_t)l->by,
+		.spared = spared,
+		.spared_n = (uint32_t)l->spared.n };
+	return 0;
+}
+
+static int read_preempted(struct reader *r, const struct line_preempted *l,
+	struct place_preempted *ret, struct err *e)
+{
+	struct place_victim *victims =
+		arena_array_of(r->arena, struct place_victim, l->victims.n + 1);
+	uint32_t *workers = positions(r, &l->workers, r->head.workers);
+	uint32_t *running = positions(r, &l->victims, r->head.running);
+
+	if (in_range(l->step, r->head.steps, "/step", e) < 0)
+		return -1;
+	if (workers == NULL)
+		return no_such("/workers", e);
+	if (running == NULL)
+		return no_such("/victims", e);
+	for (size_t i = 0; i < l->victims.n; i++) {
+		victims[i].running = running[i];
+		for (size_t k = 0; k < l->reclaimed.n; k++)
+			victims[i].reclaimed |= *list_at(&l->reclaimed, int64_t, k) == running[i];
+	}
+	*ret = (struct place_preempted){ (uint32_t)l->step, workers, victims,
+		(uint32_t)l->workers.n, (uint32_t)l->victims.n };
+	return 0;
+}
+
 static int take(struct reader *r, enum line_kind kind, const void *line, struct err *e)
 {
 	bool first = r->seen[LINE_SNAPSHOT] == 0;
 	size_t at = r->seen[kind]++;
 	const struct line_project *p = line;
-	const struct line_running *x = line;
 
 	if (first != (kind == LINE_SNAPSHOT))
 		return err_field(e, "/kind", "the first line, and no other, is the snapshot's");
@@ -172,14 +253,14 @@ static int take(struct reader *r, enum line_kind kind, const void *line, struct 
 	case LINE_WORKER: r->workers[at] = read_worker(r, line); return 0;
 	case LINE_STEP:
 		r->steps[at] = read_step(r, line);
+		if (read_cleared(r, line, &r->steps[at]) < 0)
+			return no_such("/cleared", e);
 		return in_range(r->steps[at].project, r->head.projects, "/project", e);
-	case LINE_RUNNING:
-		r->running[at] = (struct place_running){ (uint32_t)x->worker, x->cpus,
-			(uint64_t)x->memory, texts_of(&x->gpus), (uint32_t)x->gpus.n, x->ends_by };
-		return in_range(x->worker, r->head.workers, "/worker", e);
+	case LINE_RUNNING: return read_running(r, line, &r->running[at], e);
 	case LINE_PLACED:
 	case LINE_WAITING: return read_decision(r, kind, line, e);
 	case LINE_POOL: r->pools[at] = read_pool(line); return 0;
+	case LINE_PREEMPTED: return read_preempted(r, line, &r->preempted[at], e);
 	case LINE_KINDS: break;
 	}
 	return 0;
@@ -197,6 +278,7 @@ static int read_line(struct reader *r, struct str text, struct err *e)
 		struct line_placed placed;
 		struct line_waiting waiting;
 		struct line_pool pool;
+		struct line_preempted preempted;
 	} line;
 
 	if (field_decode_loose(head_fields, text, r->arena, &line.head, e) < 0)
@@ -205,6 +287,21 @@ static int read_line(struct reader *r, struct str text, struct err *e)
 	if (field_decode(line_tables[kind], text, r->arena, &line, e) < 0)
 		return -1;
 	return take(r, kind, &line, e);
+}
+
+/* Where nothing is preempted, whose it is need not be known. */
+static int check_running(const struct reader *r, struct err *e)
+{
+	bool preempts = false;
+
+	for (int64_t i = 0; i < r->head.pools; i++)
+		preempts = preempts || r->pools[i].preemption != PLACE_PREEMPT_NONE;
+	for (int64_t i = 0; preempts && i < r->head.running; i++)
+		if (r->running[i].project >= r->head.projects)
+			return err_set(e, ERR_INVALID,
+				"line %lld of kind running names a project that is not there",
+				(long long)i + 1);
+	return 0;
 }
 
 int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, struct err *e)
@@ -229,6 +326,10 @@ int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, s
 			return err_set(e, ERR_INVALID, "the lines of kind %s are %zu, not %lld",
 				line_names[kind], r.seen[kind],
 				(long long)most_of(&r, (enum line_kind)kind));
+	if (check_running(&r, e) < 0)
+		return -1;
+	r.file.preempted = r.preempted;
+	r.file.preempted_n = (size_t)r.head.preempted;
 	r.file.snapshot = (struct place_snapshot){ .projects = r.projects,
 		.steps = r.steps,
 		.workers = r.workers,

@@ -1,4 +1,5 @@
 #include "server/core/place_victims.h"
+#include "server/sched/replay.h"
 #include "tests/unit/place_world.h"
 
 #include <time.h>
@@ -422,4 +423,68 @@ void test_place_preempt__a_choice_among_many_ends_and_is_enough(void **state)
 	}
 	assert_true(cpus >= lacks[0] && memory >= lacks[1]);
 	assert_true(c.n >= 46 && c.n <= 50);
+}
+
+/* ---- written down ---------------------------------------------------------------- */
+
+void test_place_preempt__a_snapshot_is_decided_the_same_again(void **state)
+{
+	const uint32_t w2[] = { 1 }, spared[] = { 0 };
+	struct place_pool pool;
+	struct snapshot_file f;
+	struct place_result r;
+	struct world w;
+	struct buf b, out;
+	struct err e;
+
+	(void)state;
+	world_preempts(&w, &pool, PLACE_PREEMPT_PRIORITY);
+	w.projects[1].gpus_quota =
+		(struct place_quota){ .limited = true, .nominal = 1, .borrow = 9 };
+	w.projects[0].gpus_quota =
+		(struct place_quota){ .limited = true, .nominal = 9, .borrow = 9 };
+	add_worker(&w, "w1", 16, 3, "NVIDIA H100", 80 * GB);
+	struct place_running *r1 = runs(&w, "r1", 1, HOUR - 5);
+	r1->spared = spared;
+	r1->spared_n = 1;
+	of_beta(&w, runs(&w, "r2", 1, HOUR - 9));
+	of_beta(&w, runs(&w, "r3", 1, HOUR - 1));
+	add_worker(&w, "w2", 16, 1, "NVIDIA H100", 80 * GB);
+	struct place_running *r4 = runs(&w, "r4", 1, 1);
+	r4->priority = -3;
+	r4->fixed = true;
+	r4->by = 2;
+	r4->ends_by = HOUR + 9;
+	add_step(&w, "s1", 1, 2)->priority = 5;
+	struct place_step *s2 = add_step(&w, "s2", 1, 1);
+	s2->cleared = w2;
+	s2->cleared_n = 1;
+	preempts(&w, "s1@w1: r3(reclaimed) r2", &r);
+	buf_init(&b, 1 << 20);
+	buf_init(&out, 1 << 16);
+	snapshot_write(&w.s, &r, HOUR, &b);
+	struct arena *a = arena_new(SNAPSHOT_ARENA);
+	assert_int_equal(snapshot_read(buf_str(&b), a, &f, &e), 0);
+	assert_true(replay_snapshot(&f, STR("s1"), &out));
+	assert_true(str_find(buf_str(&out), STR("it takes the place of 2 attempts on w1")) > 0);
+	f.preempted_n = 0;
+	assert_false(replay_snapshot(&f, STR_NONE, &out));
+	arena_drop(a);
+	/* It names what is not there. */
+	for (int i = 0; i < 3; i++) {
+		static const char *const bad[] = { "\"cleared\":[1]", "\"spared\":[0]",
+			"\"project\":1" };
+		static const char *const with[] = { "\"cleared\":[7]", "\"spared\":[9]",
+			"\"project\":8" };
+		char *at = strstr(b.p, bad[i]);
+		assert_non_null(at);
+		memcpy(at, with[i], strlen(with[i]));
+		a = arena_new(SNAPSHOT_ARENA);
+		assert_int_equal(snapshot_read(buf_str(&b), a, &f, &e), -1);
+		arena_drop(a);
+		memcpy(at, bad[i], strlen(bad[i]));
+	}
+	buf_done(&b);
+	buf_done(&out);
+	arena_drop(w.a);
 }
