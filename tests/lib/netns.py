@@ -30,8 +30,8 @@ class Namespace:
         n = next(_count)
         self.name = f"tidemill-{os.getpid()}-{n}"
         self.cable, self.far = f"tmh{os.getpid() % 100000}.{n}", f"tmn{os.getpid() % 100000}.{n}"
-        net = random.SystemRandom().randrange(1 << 14)  # of 10.213.0.0/16, four addresses
-        self.host, self.guest = (f"10.213.{net >> 6}.{(net & 63) * 4 + i}" for i in (1, 2))
+        net = random.SystemRandom().randrange(1 << 14)  # of 10.214.0.0/16, four addresses
+        self.host, self.guest = (f"10.214.{net >> 6}.{(net & 63) * 4 + i}" for i in (1, 2))
         self.prefix = ["nsenter", f"--net=/run/netns/{self.name}", "--"]
 
     def __enter__(self):
