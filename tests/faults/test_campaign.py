@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 from test_docker_runtime import DOCKERD, root_tar  # noqa: E402
 
 SOAK = bool(os.environ.get("SOAK"))
-KILLS = int(os.environ.get("KILLS") or (300 if SOAK else 8))
+KILLS = int(os.environ.get("KILLS") or (300 if SOAK else 7))
 PHASE = 30  # kills, after which all is checked
 QUOTA = 14  # steps at once
 TOKEN = re.compile(rb"tdm_[a-z]{2}_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}")
