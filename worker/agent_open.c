@@ -169,6 +169,8 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 		.network = c->docker_network.p,
 		.auth_file = c->registry_auth_file.n != 0 ? c->registry_auth_file.p : NULL,
 		.host_gateway = c->docker_host_gateway,
+		.rdma = c->docker_rdma,
+		.tmp_max = c->docker_tmp,
 	};
 
 	for (int i = 0; i < RUNTIME_COUNT; i++)

@@ -37,6 +37,11 @@ const struct conf_row worker_conf_rows[] = {
 		.doc = "Network of the containers" },
 	{ "docker-host-gateway", CONF_BOOL, AT(docker_host_gateway),
 		.doc = "Containers reach this host as host.docker.internal" },
+	{ "docker-tmp", CONF_SIZE, AT(docker_tmp), "1GiB", .min = 0, .max = INT64_MAX,
+		.doc = "Bytes of /tmp in a container, kept in the step's memory, and never more "
+		       "than half of that; 0: /tmp is on the daemon's disk, without a limit" },
+	{ "docker-rdma", CONF_BOOL, AT(docker_rdma),
+		.doc = "Steps with GPUs get the devices in /dev/infiniband, and may pin memory" },
 	{ "registry-auth-file", CONF_TEXT, AT(registry_auth_file),
 		.doc = "Credentials of image registries, in the form of Docker's config.json "
 		       "(auths); mode 0600, read anew for each pull" },

@@ -9,8 +9,8 @@ struct worker_conf {
 	struct str docker_socket, docker_network, registry_auth_file;
 	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,
 		log_level, nvml_library;
-	bool docker_host_gateway, allow_local_git, allow_http_git, insecure_http;
-	int64_t cache_max, memory, checkpoint_every;
+	bool docker_rdma, docker_host_gateway, allow_local_git, allow_http_git, insecure_http;
+	int64_t docker_tmp, cache_max, memory, checkpoint_every;
 	double cpus; /* 0: what the host has */
 };
 

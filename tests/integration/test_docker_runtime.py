@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -22,7 +23,9 @@ from registry import OwnRegistry  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", os.environ.get("V", "debug"))
 DOCKERD = os.path.join(ROOT, "tests", "lib", "dockerd.sh")
-PROGRAMS = "sh cat id sleep grep env ls mkdir touch tail head".split()
+PROGRAMS = "sh cat cp id sleep grep env ls mkdir touch tail head true".split()
+
+FILES = min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a private daemon needs root")
 
@@ -188,6 +191,14 @@ def test_the_step_has_no_powers(attempt):
     assert out.endswith("/tidemill/work\n/tidemill/work\n")
 
 
+def test_tmp_is_bounded_and_programs_run_there(attempt):
+    attempt.sh("cp /bin/true /tmp/x && /tmp/x && echo ran; grep ' /tmp ' /proc/mounts; head -c 70000000 /dev/zero > /tmp/big; ls -l /tmp/big; ulimit -n")
+    attempt.wait_state("ended")
+    out = attempt.output().split("\n")
+    assert out[0] == "ran" and "tmpfs" in out[1] and "nosuid,nodev" in out[1] and "noexec" not in out[1]
+    assert "No space left" in attempt.output(2) and int(out[-2]) == FILES
+
+
 def test_settings_are_what_they_should_be(attempt):
     attempt.sh("sleep 60", "--memory", str(256 << 20), "--env", "NVIDIA_VISIBLE_DEVICES=all", "--mount", f"{ROOT}/lib:/data")
     attempt.wait_state("running")
@@ -197,6 +208,8 @@ def test_settings_are_what_they_should_be(attempt):
     assert h["LogConfig"]["Type"] == "none" and not h["AutoRemove"] and not h["Privileged"]
     assert h["CapDrop"] == ["ALL"] and sorted(x.removeprefix("CAP_") for x in h["CapAdd"]) == ["KILL", "SETGID", "SETUID"]
     assert h["Memory"] == h["MemorySwap"] == 256 << 20 and h["ShmSize"] == 128 << 20
+    assert {(u["Name"], u["Soft"], u["Hard"]) for u in h["Ulimits"]} == {("core", 0, 0), ("nofile", FILES, FILES)}
+    assert h["Tmpfs"] == {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={64 << 20}"} and h["CgroupnsMode"] == "private"
     assert h["PidsLimit"] == 4096 and h["NetworkMode"] == "none" and h["IpcMode"] == "private"
     assert h["RestartPolicy"]["Name"] in ("", "no") and not h["DeviceRequests"]
     assert [e for e in c["Config"]["Env"] if "NVIDIA" in e] == ["NVIDIA_VISIBLE_DEVICES=void"]
@@ -273,7 +286,7 @@ def test_other_installations_are_not_ours(attempt):
 
 
 def test_deadman_works_without_any_worker(attempt):
-    attempt.sh("sleep 60", "--deadman", "1", "--grace", "1")
+    attempt.sh("sleep 60", "--deadman", "6", "--grace", "1")
     s = attempt.wait_state("ended")
     assert s["deadman"] and (s["end"], s["signo"]) == ("signaled", 15)
 

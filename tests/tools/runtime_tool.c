@@ -319,7 +319,8 @@ int main(int argc, char **argv)
 		.spec.grace_s = 10,
 		.process.install = "ins_test",
 		.process.attempts = "/tmp",
-		.docker.install = "ins_test" };
+		.docker.install = "ins_test",
+		.docker.tmp_max = 64 << 20 };
 	struct err e;
 	int opt, rc;
 

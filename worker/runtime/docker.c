@@ -10,8 +10,6 @@
 #include "lib/loop/timer.h"
 #include "worker/runtime/docker_auth.h"
 
-#include <unistd.h>
-
 #define SHORT_TIMEOUT  DOCKER_SHORT
 #define REMOVE_TIMEOUT (120 * INT64_C(1000000))
 
@@ -184,8 +182,8 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 			c->d->remapped = true;
 	about->ok = true;
 	about->survives_daemon = c->d->live_restore;
-	about->gpus = jsn_get(jsn_get(info, "Runtimes"), "nvidia") != NULL ||
-		      access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
+	c->d->gpus = docker_gpus_how(info, "");
+	about->gpus = c->d->gpus != DOCKER_GPUS_NONE;
 	if (!about->survives_daemon)
 		(void)str_print(about->note, sizeof about->note,
 			"live-restore is off: a restart of the daemon ends what runs");
@@ -438,6 +436,8 @@ int runtime_docker_new(
 	d->socket = mem_dup(http.unix_socket);
 	d->auth_file = c->auth_file != NULL ? mem_dup(c->auth_file) : NULL;
 	d->host_gateway = c->host_gateway;
+	d->rdma = c->rdma;
+	d->tmp_max = c->tmp_max;
 	d->pids_max = c->pids_max > 0 ? c->pids_max : PIDS_MAX;
 	d->uid = c->uid != 0 ? c->uid : NOBODY;
 	d->gid = c->gid != 0 ? c->gid : NOBODY;

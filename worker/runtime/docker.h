@@ -6,6 +6,7 @@
 #define WORKER_RUNTIME_DOCKER_H
 #include "lib/fetch/fetch.h"
 #include "lib/json/json_read.h"
+#include "worker/runtime/docker_gpus.h"
 #include "worker/runtime/rtjob.h"
 
 #define DOCKER_LABEL_INSTALL "tidemill.install"
@@ -39,7 +40,11 @@ struct docker {
 	/* As far as a probe has told: */
 	bool remapped; /* the daemon maps user ids */
 	bool live_restore; /* containers outlive it */
+	bool low_limits; /* it may not set limits of resources above its own */
+	enum docker_gpus gpus;
+	bool rdma; /* steps with GPUs get what stands in /dev/infiniband */
 	int64_t pids_max;
+	int64_t tmp_max; /* bytes of /tmp in memory; 0: /tmp is on the disk */
 	uid_t uid;
 	gid_t gid;
 };

@@ -10,11 +10,16 @@
 #include "worker/runtime/docker.h"
 #include "worker/runtime/launch.h"
 
+#include <dirent.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SHM_DEFAULT INT64_C(2147483648)
 
-enum { OOM_SCORE = 500, STOP_MARGIN = 15 };
+#define TMP_READ_ONLY INT64_C(1073741824)
+#define RDMA_DIR      "/dev/infiniband"
+
+enum { OOM_SCORE = 500, STOP_MARGIN = 15, FILES_OPEN = 65536 };
 
 static void put_list(struct jsn_out *w, const char *name, const char *const *list)
 {
@@ -91,6 +96,21 @@ static void put_limit(struct jsn_out *w, const char *name, int64_t value)
 	jsn_obj_end(w);
 }
 
+/* A daemon can seldom raise what it has itself, which is seldom less than what we have. */
+static int64_t files_open(void)
+{
+	struct rlimit l;
+
+	return getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max < FILES_OPEN ? (int64_t)l.rlim_max
+									    : FILES_OPEN;
+}
+
+/* Only steps with GPUs: nothing else gains by it, and it is a way around the network's rules. */
+static bool wants_rdma(const struct docker *d, const struct runtime_spec *s)
+{
+	return d->rdma && s->gpus != NULL && s->gpus[0] != NULL;
+}
+
 static void put_resources(struct jsn_out *w, const struct docker *d, const struct runtime_spec *s)
 {
 	if (s->cpus > 0)
@@ -105,33 +125,55 @@ static void put_resources(struct jsn_out *w, const struct docker *d, const struc
 		put_int(w, "ShmSize", s->memory > 0 ? s->memory / 2 : SHM_DEFAULT);
 	put_int(w, "PidsLimit", d->pids_max);
 	put_int(w, "OomScoreAdj", OOM_SCORE);
-	/* Only lowered: a limit above the daemon's own would fail the start. */
 	jsn_key(w, "Ulimits");
 	jsn_list_begin(w);
 	put_limit(w, "core", 0);
+	if (!d->low_limits)
+		put_limit(w, "nofile", files_open());
+	if (!d->low_limits && wants_rdma(d, s))
+		put_limit(w, "memlock", -1); /* what the cards read is pinned */
 	jsn_list_end(w);
 }
 
-static void put_gpus(struct jsn_out *w, const struct runtime_spec *s)
+/* All of the host's: which of them leads where is the library's to find out. */
+static void put_rdma(struct jsn_out *w)
 {
-	static const char *const wanted[] = { "gpu", "compute", "utility" };
+	char path[300];
+	DIR *dir = opendir(RDMA_DIR);
 
-	if (s->gpus == NULL || s->gpus[0] == NULL)
+	jsn_key(w, "Devices");
+	jsn_list_begin(w);
+	for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+		if (entry->d_type != DT_CHR ||
+			!str_print(path, sizeof path, RDMA_DIR "/%s", entry->d_name))
+			continue;
+		jsn_obj_begin(w);
+		put_text(w, "PathOnHost", path);
+		put_text(w, "PathInContainer", path);
+		put_text(w, "CgroupPermissions", "rw");
+		jsn_obj_end(w);
+	}
+	jsn_list_end(w);
+	if (dir != NULL)
+		(void)closedir(dir);
+}
+
+/* What is written there is memory of the step: never more than half of what it has. */
+static void put_tmp(struct jsn_out *w, const struct docker *d, const struct runtime_spec *s)
+{
+	int64_t size = d->tmp_max > 0 ? d->tmp_max : TMP_READ_ONLY;
+	char options[80];
+
+	if (d->tmp_max == 0 && !s->read_only_root)
 		return;
-	jsn_key(w, "DeviceRequests");
-	jsn_list_begin(w);
+	if (s->memory > 0 && size > s->memory / 2)
+		size = s->memory / 2;
+	(void)str_print(options, sizeof options, "rw,exec,nosuid,nodev,mode=1777,size=%lld",
+		(long long)size);
+	jsn_key(w, "Tmpfs");
 	jsn_obj_begin(w);
-	put_text(w, "Driver", "");
-	put_list(w, "DeviceIDs", s->gpus);
-	jsn_key(w, "Capabilities");
-	jsn_list_begin(w);
-	jsn_list_begin(w);
-	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-		jsn_text(w, wanted[i]);
-	jsn_list_end(w);
-	jsn_list_end(w);
+	put_text(w, "/tmp", options);
 	jsn_obj_end(w);
-	jsn_list_end(w);
 }
 
 static void put_network(struct jsn_out *w, const struct docker *d, const struct runtime_spec *s)
@@ -157,6 +199,7 @@ static void put_privileges(struct jsn_out *w, const struct docker *d)
 	put_list(w, "CapAdd", geteuid() == 0 ? init : none);
 	put_list(w, "SecurityOpt", options);
 	put_text(w, "IpcMode", "private");
+	put_text(w, "CgroupnsMode", "private");
 	/* What the init writes must be ours outside, too. */
 	if (d->remapped)
 		put_text(w, "UsernsMode", "host");
@@ -178,15 +221,12 @@ static void put_host_config(struct jsn_out *w, const struct docker *d, const str
 	jsn_obj_begin(w);
 	put_text(w, "Type", "none");
 	jsn_obj_end(w);
-	if (s->read_only_root) {
-		jsn_key(w, "Tmpfs");
-		jsn_obj_begin(w);
-		put_text(w, "/tmp", "rw,nosuid,nodev,mode=1777,size=1g");
-		jsn_obj_end(w);
-	}
+	put_tmp(w, d, s);
 	put_network(w, d, s);
 	put_resources(w, d, s);
-	put_gpus(w, s);
+	docker_gpus_put(w, d->gpus, s->gpus);
+	if (wants_rdma(d, s))
+		put_rdma(w);
 	put_mounts(w, d, s);
 	jsn_obj_end(w);
 }
@@ -207,12 +247,16 @@ void docker_create_body(struct docker *d, const struct runtime_spec *s, const ch
 	const char *user =
 		root ? "0:0" : arena_printf(a, "%u:%u", (unsigned)geteuid(), (unsigned)getegid()).p;
 	struct jsn_out w = jsn_out(b);
+	struct runtime_spec seen = *s;
 
+	/* By CDI they are there; NVIDIA's hook, should it be there too, is to leave it alone. */
+	if (d->gpus == DOCKER_GPUS_CDI)
+		seen.gpus = NULL;
 	jsn_obj_begin(&w);
 	put_text(&w, "Image", image);
 	put_list(&w, "Entrypoint", entry);
 	put_list(&w, "Cmd", launch_argv(a, &how) + 1);
-	put_list(&w, "Env", launch_env(a, s, "tidemill", DOCKER_WORK, false));
+	put_list(&w, "Env", launch_env(a, &seen, "tidemill", DOCKER_WORK, false));
 	put_text(&w, "WorkingDir", "/");
 	put_text(&w, "User", user);
 	put_text(&w, "StopSignal", "SIGTERM");

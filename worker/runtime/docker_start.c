@@ -31,6 +31,7 @@ static void start_on_created(void *arg, const struct fetch_reply *reply, const s
 static void start_on_looked(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_run(struct start *s);
 static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void start_on_refused(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed);
 
 static struct start *start_of(struct docker_want *w)
@@ -355,12 +356,39 @@ static void start_run(struct start *s)
 		start_on_running);
 }
 
-static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed)
+/* A container that its limits kept from starting is gone: once more, without them. */
+static void start_on_refused(void *arg, const struct fetch_reply *reply, const struct err *failed)
 {
 	struct start *s = arg;
 	struct err e;
+
+	if (docker_answer(&s->base, reply, failed, &e) < 0 && e.code != ERR_NOT_FOUND) {
+		start_fail(s, RUNTIME_BLAME_HOST, &e);
+		return;
+	}
+	s->made = false;
+	if (!start_is_over(s))
+		start_create(s);
+}
+
+static void start_on_running(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct start *s = arg;
+	char path[DOCKER_PATH_MAX];
+	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
+	if (rc < 0 && strstr(e.msg, "rlimit") != NULL && !s->base.d->low_limits) {
+		/* The daemon has less than we ask for, and may not raise it. */
+		log_warn("limits of steps are those of the container daemon", LOG_E(&e));
+		s->base.d->low_limits = true;
+		docker_send(&s->base,
+			&(struct docker_request){ .method = "DELETE",
+				.path = docker_path(path, s->spec->attempt, "?force=1&v=1"),
+				.timeout = CREATE_TIMEOUT },
+			start_on_refused);
+		return;
+	}
 	if (rc < 0) {
 		bool gpu = strstr(e.msg, "gpu") != NULL || strstr(e.msg, "nvidia") != NULL;
 		/* Without an answer it may run: it stays, for the next start or a remove. */

@@ -237,6 +237,8 @@ struct runtime_docker_config {
 	const char *network; /* NULL: "bridge" */
 	const char *auth_file; /* credentials of registries (docker_auth.h); NULL: none */
 	bool host_gateway; /* the name host.docker.internal leads to the host */
+	bool rdma; /* steps with GPUs get the host's RDMA devices, and may pin memory */
+	int64_t tmp_max; /* bytes of /tmp, in memory; 0: /tmp is the image's, on the disk */
 	int64_t pids_max; /* 0: 4096 */
 	uid_t uid; /* who runs the steps; 0: 65534 */
 	gid_t gid;
