@@ -128,7 +128,7 @@ $(B)/bench_track: $(call obj,tests/bench/track.c tests/bench/wire.c)
 $(B)/bench_place: $(call obj,tests/bench/place.c $(wildcard server/core/place*.c) server/core/gpus.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/sim_place: $(call obj,$(wildcard tests/sim/*.c server/core/place*.c) server/core/gpus.c server/core/names.c \
-		server/sched/snapshot.c server/sched/replay.c) $(B)/libtidemill.a
+		$(wildcard server/sched/snapshot*.c) server/sched/replay.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^))
 $(B)/h1_diff: $(call obj,tests/fuzz/h1_diff.c) $(B)/libtidemill.a
 	$(call LINK_CMD,$(filter %.o,$^)) -lhttp_parser
