@@ -1,7 +1,8 @@
 -- Here and below, what a statement is about is named twice, by its array and by the row that goes with it: plans are kept, and
 -- one that was made while the table was small would rather read all of it.
 
--- Runs with their steps, in order, each with its newest attempt; every row has the columns of its run.
+-- Runs with their steps, in order; every row has the columns of its run. What has ended is looked at again with each step of
+-- the run that moves: of those steps only what the graph asks for is read, of the others the newest attempt, too.
 -- name: engine_looks :many
 -- params: ids text[]
 WITH r AS MATERIALIZED (
@@ -16,16 +17,18 @@ WITH r AS MATERIALIZED (
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
 	r.finishing_work, r.look,
-	s.id, s.name, s.needs, s.late, s.state, s.reason, s.message, s.spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
+	s.id, s.name, s.needs, s.late, s.state, s.reason, s.message,
+	CASE WHEN s.ended_at IS NULL THEN s.spec END AS spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	CASE WHEN a.reason = 'preempted' THEN (SELECT count(DISTINCT o.number) FROM attempt o WHERE o.step_id = s.id AND o.reason = 'preempted')
 		ELSE 0 END AS preempted,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
-	a.started_at AS attempt_started_at, a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
+	CASE WHEN s.ended_at IS NULL THEN a.started_at ELSE s.started_at END AS attempt_started_at,
+	a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
 	CASE WHEN a.state IN ('failed', 'lost') THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
 		WHERE o.step_id = s.id AND o.log_matches @> '[{"action": "avoid_node"}]') ELSE '{}' END AS avoid_workers, q.deadline, q.blocked ->> 'message' AS waits_for
 FROM r JOIN step s ON s.run_id = r.id
-LEFT JOIN LATERAL (SELECT * FROM queue q WHERE q.step_id = s.id OFFSET 0) q ON true
-LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT * FROM queue q WHERE s.state = 'queued' AND q.step_id = s.id OFFSET 0) q ON true
+LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE s.ended_at IS NULL AND s.attempts > 0 AND a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
 ORDER BY r.ord, s.position;
 
 -- name: engine_advance :exec
