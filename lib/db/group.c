@@ -205,6 +205,13 @@ static bool is_fault_of_an_item(enum err_code c)
 	       c == ERR_TOO_LARGE;
 }
 
+static void tell_over(
+	struct db_group *g, const struct db_rows *rows, size_t alone, const struct err *e)
+{
+	if (g->conf.over != NULL)
+		g->conf.over(g->conf.arg, rows, alone, e);
+}
+
 static void group_on_batch(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct db_group *g = arg;
@@ -213,6 +220,7 @@ static void group_on_batch(void *arg, const struct db_rows *rows, const struct e
 
 	if (g->batch_n > 1 && is_fault_of_an_item(e->code) && !g->closed) {
 		mem_free(row_of);
+		tell_over(g, rows, n, e);
 		group_split(g);
 		return;
 	}
@@ -223,6 +231,7 @@ static void group_on_batch(void *arg, const struct db_rows *rows, const struct e
 	for (size_t i = 0; i < n; i++)
 		g->conf.done(g->conf.arg, g->batch[i], r, row_of[i], e);
 	mem_free(row_of);
+	tell_over(g, rows, 0, e);
 	group_next(g);
 }
 

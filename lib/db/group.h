@@ -25,11 +25,17 @@ typedef void db_group_build(void *arg, struct db_unit *u, void *const *items, si
  * `ord` is the item's, or DB_NO_ROW. */
 typedef void db_group_done(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+/* A batch is back, for what it carried beside its items: they are completed, and alone is 0; or
+ * that many of them are built and sent one by one next, of which this is not told. rows: of all
+ * statements. */
+typedef void db_group_over(
+	void *arg, const struct db_rows *rows, size_t alone, const struct err *e);
 
 struct db_group_conf {
 	enum db_lane lane;
 	db_group_build *build;
 	db_group_done *done;
+	db_group_over *over; /* may be NULL */
 	void *arg;
 	int result; /* the statement whose rows answer the items; -1: none has rows */
 	size_t batch_max; /* items in a batch; 0: 1000 */

@@ -15,11 +15,15 @@ enum { LAUNCH_BYTES = 8192, BATCH_ARENA = 64 << 20 };
 struct launcher {
 	struct app *app;
 	struct db_group *group;
+	struct pass *claim; /* of steps of the batch that is on its way; NULL: none */
+	size_t alone; /* launches that are built next, one by one: their batch has failed */
+	bool in_flight, closed;
 };
 
 static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void launcher_done(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static void launcher_over(void *arg, const struct db_rows *rows, size_t alone, const struct err *e);
 
 int launcher_add(struct flow *f, struct err *e)
 {
@@ -133,9 +137,20 @@ static void add_group_rules(struct db_unit *u, void *const *items, size_t n)
 	}
 }
 
+/* What fails alone fails by its own fault: nothing of the scheduler's goes with it. */
+static void claim_with(struct launcher *l, struct db_unit *u, const struct queue_rows *queue)
+{
+	if (l->alone != 0) {
+		l->alone--;
+		return;
+	}
+	l->in_flight = true;
+	l->claim = sched_claim(l->app->sched, u, queue);
+}
+
 static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n)
 {
-	const struct launcher *l = arg;
+	struct launcher *l = arg;
 	struct batch b;
 
 	batch_init(&b, items, n);
@@ -150,6 +165,7 @@ static void launcher_build(void *arg, struct db_unit *u, void *const *items, siz
 			f->in->add(f->in->add_arg, u, f->run_id);
 	}
 	engine_store_events(u, &b.events);
+	claim_with(l, u, &b.queue);
 	arena_drop(b.arena);
 }
 
@@ -220,6 +236,20 @@ static void launcher_done(
 	arena_drop(f->arena);
 }
 
+static void launcher_over(void *arg, const struct db_rows *rows, size_t alone, const struct err *e)
+{
+	struct launcher *l = arg;
+	struct pass *claim = l->claim;
+
+	l->claim = NULL;
+	l->alone = alone;
+	l->in_flight = false;
+	if (l->closed)
+		mem_free(l);
+	if (claim != NULL)
+		sched_claimed(claim, rows, e);
+}
+
 struct launcher *launcher_new(struct app *app)
 {
 	struct launcher *l = mem_new_of(struct launcher);
@@ -229,6 +259,7 @@ struct launcher *launcher_new(struct app *app)
 		&(struct db_group_conf){ .lane = DB_WRITE,
 			.build = launcher_build,
 			.done = launcher_done,
+			.over = launcher_over,
 			.arg = l,
 			.result = LAUNCH_RUNS,
 			.batch_max = 100 });
@@ -240,5 +271,7 @@ void launcher_free(struct launcher *l)
 	if (l == NULL)
 		return;
 	db_group_free(l->group);
-	mem_free(l);
+	l->closed = true;
+	if (!l->in_flight)
+		mem_free(l);
 }

@@ -6,9 +6,13 @@
  */
 #ifndef SERVER_SCHED_SCHED_H
 #define SERVER_SCHED_SCHED_H
+#include "lib/base/err.h"
 #include "lib/base/str.h"
 
 struct app;
+struct db_rows;
+struct db_unit;
+struct pass;
 struct queue_rows;
 struct sched;
 
@@ -17,6 +21,13 @@ void sched_free(struct sched *s); /* gives the lease back; NULL is fine */
 /* These steps were queued by this server just now (committed): a leader need not wait for their
  * events. s may be NULL. */
 void sched_queued(struct sched *s, const struct queue_rows *rows);
+/* The unit queues these steps: what can be placed at once is taken from the queue by one more
+ * statement of it, so that it is queued and assigned by one commit. To be called when all else is
+ * in the unit. NULL: nothing was added. s may be NULL. */
+struct pass *sched_claim(struct sched *s, struct db_unit *u, const struct queue_rows *rows);
+/* The unit is back, rows are those of all its statements; after sched_queued for what it has
+ * queued. To be called once for each claim. */
+void sched_claimed(struct pass *p, const struct db_rows *rows, const struct err *e);
 /* A quota or a pool was changed by this server just now (committed): what is queued from here on is
  * placed by the new one. */
 void sched_rules_changed(struct sched *s);

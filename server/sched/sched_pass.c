@@ -9,9 +9,17 @@
 #include "server/sched/preempt.h"
 #include "server/sched/sched_inside.h"
 #include "server/store/credential.h"
+#include "server/store/engine_store.h"
 #include "server/store/sched_store.h"
 
-enum { PASS_ARENA = 256 << 20, GIVEN_ARENA = 4 << 20, ASSIGN_MAX = 500, PASS_LONG_US = 5000 };
+enum {
+	PASS_ARENA = 256 << 20,
+	GIVEN_ARENA = 4 << 20,
+	ASSIGN_MAX = 500,
+	PASS_LONG_US = 5000,
+	FEW_STEPS = 50,
+	CLAIM_STEPS_MAX = 1000 /* with more that wait a pass takes too long to be made at once */
+};
 #define STEP_BYTES ((size_t)4096) /* what a step may take of a pass */
 
 struct pass {
@@ -22,6 +30,7 @@ struct pass {
 	struct assign_rows rows;
 	struct list *gpus; /* of each row: struct str */
 	struct preempt_rows preempts;
+	size_t statement; /* the first of its unit that is the pass's */
 };
 
 static void sched_on_assigned(void *arg, const struct db_rows *rows, const struct err *e);
@@ -96,26 +105,35 @@ static void fill_rows(struct pass *p, size_t n)
 	p->rows.n = n;
 }
 
-void sched_pass(void *arg)
+/* What attempts hold counts only for steps that find no place; while few wait, it is looked for
+ * only when there are such. */
+static void place(struct pass *p, int64_t now)
 {
-	struct sched *s = arg;
-	struct arena *a;
+	struct pool *pool = p->sched->pool;
+
+	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
+	if (p->snapshot.steps_n <= FEW_STEPS) {
+		place_pass(&p->snapshot, p->arena, &p->result);
+		if (p->result.waiting_n == 0)
+			return;
+	}
+	pool_add_running(pool, now, p->arena, &p->snapshot);
+	place_pass(&p->snapshot, p->arena, &p->result);
+}
+
+/* What is free goes to what waits; NULL when nothing is placed. What is decided is under way until
+ * sched_on_assigned. */
+static struct pass *pass_decide(struct sched *s)
+{
+	struct arena *a = arena_new(PASS_ARENA + pool_steps(s->pool) * STEP_BYTES);
+	struct pass *p = arena_new_of(a, struct pass);
 	int64_t next = 0, now = clock_now(s->app->clock), began = clock_elapsed(s->app->clock);
 
-	if (!sched_is_steady(s) || s->passing || !s->dirty)
-		return;
-	s->dirty = false;
-	if (pool_steps(s->pool) == 0)
-		return;
-	a = arena_new(PASS_ARENA + pool_steps(s->pool) * STEP_BYTES);
-	struct pass *p = arena_new_of(a, struct pass);
 	p->sched = s;
 	p->arena = a;
 	pool_snapshot(s->pool, now, s->app->conf.worker_lost_after, fleet_last_seen, s->app->fleet,
 		a, &p->snapshot, &next);
-	pool_add_running(s->pool, now, a, &p->snapshot);
-	id_random(&p->snapshot.seed, sizeof p->snapshot.seed);
-	place_pass(&p->snapshot, a, &p->result);
+	place(p, now);
 	pool_keep(s->pool, &p->snapshot, &p->result);
 	rest_after(s, began, p->result.placed_n);
 	if (next != 0)
@@ -123,17 +141,40 @@ void sched_pass(void *arg)
 	if (p->result.placed_n == 0 && p->result.preempted_n == 0) {
 		arena_drop(a);
 		s->dirty = next != 0;
-		return;
+		return NULL;
 	}
 	fill_rows(p, p->result.placed_n < ASSIGN_MAX ? p->result.placed_n : ASSIGN_MAX);
 	s->dirty = p->result.placed_n > ASSIGN_MAX || next != 0;
 	s->passing = true;
 	s->on_the_way++;
-	struct db_unit *u = db_unit(s->app->db, a);
 	preempt_fill(&p->snapshot, &p->result, a, &p->preempts);
+	return p;
+}
+
+static void pass_add(struct pass *p, struct db_unit *u)
+{
+	struct sched *s = p->sched;
+
+	p->statement = db_unit_count(u);
 	sched_store_assign(u, s->app->instance, lease_epoch(s->lease), &p->rows);
 	if (p->preempts.attempts_n != 0)
 		sched_store_preempt(u, s->app->instance, lease_epoch(s->lease), &p->preempts);
+}
+
+void sched_pass(void *arg)
+{
+	struct sched *s = arg;
+
+	if (!sched_is_steady(s) || s->passing || !s->dirty)
+		return;
+	s->dirty = false;
+	if (pool_steps(s->pool) == 0)
+		return;
+	struct pass *p = pass_decide(s);
+	if (p == NULL)
+		return;
+	struct db_unit *u = db_unit(s->app->db, p->arena);
+	pass_add(p, u);
 	db_send(u, DB_WRITE, sched_on_assigned, p);
 }
 
@@ -209,5 +250,47 @@ static void sched_on_assigned(void *arg, const struct db_rows *rows, const struc
 	if (e->code != ERR_OK || rows[0].n != p->rows.n)
 		s->reload = true;
 	arena_drop(p->arena);
+	sched_settle(s);
+}
+
+/* ---- with the unit that queues the steps ---- */
+
+/* They are in memory for this pass only: whether they will be queued is not sure yet. */
+struct pass *sched_claim(struct sched *s, struct db_unit *u, const struct queue_rows *rows)
+{
+	struct pass *p;
+
+	if (s == NULL || !sched_is_steady(s) || s->passing || rows->n == 0 ||
+		clock_elapsed(s->app->clock) < s->rest_until ||
+		pool_steps(s->pool) + rows->n > CLAIM_STEPS_MAX)
+		return NULL;
+	bool dirty = s->dirty;
+	pool_queue_steps(s->pool, rows, clock_now(s->app->clock));
+	p = pass_decide(s);
+	s->dirty = s->dirty || dirty;
+	for (size_t i = 0; i < rows->n; i++)
+		pool_remove_step(s->pool, rows->step_ids[i]);
+	if (p == NULL)
+		return NULL;
+	pass_add(p, u);
+	return p;
+}
+
+void sched_claimed(struct pass *p, const struct db_rows *rows, const struct err *e)
+{
+	struct sched *s = p->sched;
+
+	if (e->code == ERR_OK || db_outcome_unknown(rows)) {
+		sched_on_assigned(p, e->code == ERR_OK ? rows + p->statement : rows, e);
+		return;
+	}
+	s->passing = false; /* nothing was stored; what waited before waits still */
+	s->on_the_way--;
+	arena_drop(p->arena);
+	if (s->closing) {
+		sched_gone(s);
+		return;
+	}
+	s->dirty = true;
 	sched_settle(s);
 }

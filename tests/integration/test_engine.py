@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import Server, advisory_lock, until
+from harness import Server, advisory_lock, table_lock, until
 
 MACHINE = {"boot_id": "boot-1", "release": "test", "runtimes": ["process"], "cpus": 8, "memory": 32 << 30, "disk_free": 1 << 40}
 
@@ -547,10 +547,13 @@ def test_parked_sync_is_a_push(admin, project, hand):
     hand.finish(got["assign"][0])
 
 
-def parked(admin):
-    [line] = [n for n in admin.get("/metrics", expect=200).body.decode().splitlines()
-              if n.startswith("tidemill_workers_parked ")]
+def gauge(admin, name):
+    [line] = [n for n in admin.get("/metrics", expect=200).body.decode().splitlines() if n.startswith(name + " ")]
     return float(line.split()[1])
+
+
+def parked(admin):
+    return gauge(admin, "tidemill_workers_parked")
 
 
 def test_a_second_parked_request_takes_the_place_of_the_first(server, admin, project, hand):
@@ -566,7 +569,7 @@ def test_a_second_parked_request_takes_the_place_of_the_first(server, admin, pro
     newer.start()
     older.join(10)
     assert not older.is_alive() and not first.get("assign")
-    assert newer.is_alive() and parked(admin) == 1
+    until(lambda: newer.is_alive() and parked(admin) == 1)
     submit(admin, project, pipeline({"a": step(project)}))
     newer.join(10)
     assert [a["step_name"] for a in second["assign"]] == ["a"]
@@ -647,6 +650,35 @@ def test_gpus_that_make_no_sense_are_refused(admin, project, gpus, pointer, word
     assert reply.status == 422, reply
     [fault] = reply.json()["errors"]
     assert fault["pointer"].endswith(f"/spec/{at}/resources/gpus{pointer}") and word in fault["detail"], fault
+
+
+def test_what_finds_a_worker_is_queued_and_assigned_by_one_commit(server, admin, project, hand):
+    hand.sync()
+    until(lambda: len(steps_of(admin, submit(admin, project, pipeline({"a": step(project)})))) == 1 and hand.take())
+    run = submit(admin, project, pipeline({"a": step(project), "b": step(project)}))
+    assert {a["run"] for a in hand.take(2)} == {run["id"]}
+    told = server.sql("SELECT count(*), count(DISTINCT xid), string_agg(type, ' ' ORDER BY id) FROM event WHERE parent = '%s'"
+                      " AND type IN ('step.queued', 'step.assigned')" % run["id"])
+    assert told == ["4|1|step.queued step.queued step.assigned step.assigned"]
+    assert server.sql("SELECT count(*) FROM queue WHERE run_id = '%s'" % run["id"]) == ["0"]
+
+
+def test_launches_that_one_of_them_spoils_are_placed_all_the_same(server, admin, project, hand):
+    """While a table is locked they gather to one batch, of which two want to be alone in one group."""
+    hand.sync()
+    alone = pipeline({"a": step(project)}, name="q", spec=f"  concurrency: {{group: g-{project}, policy: refuse}}\n")
+    free, answers = pipeline({"a": step(project)}), []
+    before = gauge(admin, "tidemill_http_connections")
+    with table_lock(server, "run"):
+        callers = [threading.Thread(target=lambda s=s: answers.append(server.client(server.token).post(
+            f"/api/v1/projects/{project}/runs", {"source": s}).status)) for s in [free, alone, free, alone, free, free]]
+        for c in callers:
+            c.start()
+        until(lambda: gauge(admin, "tidemill_http_connections") >= before + len(callers), 2)
+    for c in callers:
+        c.join(20)
+    assert sorted(answers) == [201] * 5 + [409], answers
+    assert len({a["run"] for a in hand.take(5)}) == 5
 
 
 @pytest.mark.parametrize("policy", ["queue", "refuse", "cancel_running"])

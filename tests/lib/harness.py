@@ -113,6 +113,19 @@ def advisory_lock(url, number):
         holder.communicate(f"SELECT pg_advisory_unlock({number});\n", 10)
 
 
+@contextlib.contextmanager
+def table_lock(server, table):
+    """Nobody writes to this table as long as the block lasts."""
+    holder = subprocess.Popen(["psql", "-X", "-q", "-At", server.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        holder.stdin.write(f"BEGIN; LOCK TABLE {table} IN SHARE MODE; SELECT 'held';\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "held\n", "psql has ended"
+        yield
+    finally:
+        holder.communicate("ROLLBACK;\n", 10)
+
+
 class Reply:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
