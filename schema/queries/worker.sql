@@ -58,12 +58,13 @@ WITH gone AS (
 )
 SELECT id FROM gone;
 
--- How long ago each was seen, in microseconds: by the database's clock, which all servers share.
+-- How long ago each was seen, in microseconds: by the database's clock, which all servers share. A worker may be named twice.
 -- name: worker_seen :exec
 -- params: ids text[], ago bigint[]
 INSERT INTO worker_seen (worker_id, seen_at)
-SELECT w.id, clock_timestamp() - make_interval(secs => x.ago / 1000000.0)
+SELECT w.id, clock_timestamp() - make_interval(secs => min(x.ago) / 1000000.0)
 FROM unnest($1::text[], $2::bigint[]) AS x(id, ago) JOIN worker w ON w.id = x.id
+GROUP BY w.id ORDER BY w.id
 ON CONFLICT (worker_id) DO UPDATE SET seen_at = greatest(worker_seen.seen_at, excluded.seen_at);
 
 -- What the worker says of itself; an event only when something but free disk has changed.

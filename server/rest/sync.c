@@ -21,12 +21,13 @@ enum {
 	PARK_MS = 25000,
 	REPORT_BYTES = 512,
 	REPORT_ARENA = 32 << 20,
+	SIGHTINGS_MAX = 200,
 	ASSIGN_MAX = 256, /* assignments in one reply */
 	REPLY_BYTES = 20 << 20 /* of assignments; a worker takes replies of 32 MiB */
 };
 
 struct reporter {
-	struct db_group *group;
+	struct db_group *group, *sightings;
 };
 
 struct sync {
@@ -57,6 +58,9 @@ static void sync_compare(struct call *c);
 static void sync_on_compared(struct call *c, const struct db_rows *rows);
 static void park(struct call *c);
 static void sync_on_details(struct call *c, const struct db_rows *rows);
+static void sightings_build(void *arg, struct db_unit *u, void *const *items, size_t n);
+static void sighting_on_stored(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
 static void sync_on_woken(void *arg, bool replaced);
 static void sync_on_left(void *arg);
 
@@ -221,6 +225,12 @@ struct reporter *reporter_new(struct app *app)
 			.arg = r,
 			.result = 0,
 			.batch_max = 200 });
+	r->sightings = db_group_new(app->loop, app->db,
+		&(struct db_group_conf){ .lane = DB_RELAXED,
+			.build = sightings_build,
+			.done = sighting_on_stored,
+			.result = -1,
+			.batch_max = SIGHTINGS_MAX });
 	return r;
 }
 
@@ -229,6 +239,7 @@ void reporter_free(struct reporter *r)
 	if (r == NULL)
 		return;
 	db_group_free(r->group);
+	db_group_free(r->sightings);
 	mem_free(r);
 }
 
@@ -344,11 +355,31 @@ static void discard(struct call *c, struct sync *s, const struct db_rows *useles
 	s->reply.discard = (struct list){ ids, useless->n };
 }
 
-static void sighting_on_stored(struct call *c, const struct db_rows *rows)
+static void sightings_build(void *arg, struct db_unit *u, void *const *items, size_t n)
 {
-	const struct sync *s = c->state;
+	static const int64_t now[SIGHTINGS_MAX];
+	struct str ids[SIGHTINGS_MAX];
 
-	(void)rows;
+	(void)arg;
+	for (size_t i = 0; i < n; i++) {
+		struct sync *s = items[i];
+		ids[i] = s->call->who.worker_id;
+		s->sighted = loop_now(s->call->app->loop);
+	}
+	worker_store_seen(u, ids, now, n);
+}
+
+static void sighting_on_stored(
+	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+{
+	struct sync *s = item;
+	struct call *c = s->call;
+
+	(void)arg, (void)rows, (void)row;
+	if (e->code != ERR_OK) {
+		call_fail(c, e);
+		return;
+	}
 	fleet_note_stored(c->app->fleet, c->who.worker_id, s->sighted);
 	call_reply(c, 200, sync_reply_fields, &s->reply);
 }
@@ -356,17 +387,13 @@ static void sighting_on_stored(struct call *c, const struct db_rows *rows)
 /* An answer renews what the worker holds: see fleet_is_stored. */
 static void sync_reply_now(struct call *c)
 {
-	static const int64_t now = 0;
 	struct sync *s = c->state;
+	struct err e;
 
-	if (fleet_is_stored(c->app->fleet, c->who.worker_id)) {
+	if (fleet_is_stored(c->app->fleet, c->who.worker_id))
 		call_reply(c, 200, sync_reply_fields, &s->reply);
-		return;
-	}
-	struct db_unit *u = call_unit(c);
-	s->sighted = loop_now(c->app->loop);
-	worker_store_seen(u, &c->who.worker_id, &now, 1);
-	call_send(c, u, DB_RELAXED, sighting_on_stored);
+	else if (db_group_add(c->app->reporter->sightings, s, s->call->who.worker_id.n, &e) < 0)
+		call_fail(c, &e);
 }
 
 static void ask_details(struct call *c)
