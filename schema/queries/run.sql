@@ -29,15 +29,12 @@ INSERT INTO event (project_id, type, subject) SELECT project_id, 'run.cancel_req
 -- The experiment of a pipeline's tracking runs has its name.
 -- name: run_experiments :exec
 -- params: project_ids text[], names text[]
-INSERT INTO experiment (project_id, name, artifact_location)
-SELECT DISTINCT p, n, '' FROM unnest($1::text[], $2::text[]) AS x(p, n)
-WHERE NOT EXISTS (SELECT 1 FROM experiment e WHERE e.project_id = x.p AND e.name = x.n)
+INSERT INTO experiment (id, project_id, name, artifact_location)
+SELECT n.id, n.project_id, n.name, 'mlflow-artifacts:/' || n.id
+FROM (SELECT nextval(pg_get_serial_sequence('experiment', 'id')) AS id, x.project_id, x.name
+	FROM (SELECT DISTINCT p, n FROM unnest($1::text[], $2::text[]) AS u(p, n)) AS x(project_id, name)
+	WHERE NOT EXISTS (SELECT 1 FROM experiment e WHERE e.project_id = x.project_id AND e.name = x.name)) AS n
 ON CONFLICT (project_id, name) DO NOTHING;
-
--- name: run_experiment_locations :exec
--- params: project_ids text[], names text[]
-UPDATE experiment e SET artifact_location = 'mlflow-artifacts:/' || e.id
-FROM unnest($1::text[], $2::text[]) AS x(p, n) WHERE e.project_id = x.p AND e.name = x.n AND e.artifact_location = '';
 
 -- Many runs at once. Each registered pipeline counts its own.
 -- name: run_insert :many

@@ -91,8 +91,6 @@ void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t n
 
 	db_stmt(u, SQL_RUN_EXPERIMENTS, DB_TEXTS(b->run[RUN_PROJECT], b->runs),
 		DB_TEXTS(b->run[RUN_PIPELINE], b->runs));
-	db_stmt(u, SQL_RUN_EXPERIMENT_LOCATIONS, DB_TEXTS(b->run[RUN_PROJECT], b->runs),
-		DB_TEXTS(b->run[RUN_PIPELINE], b->runs));
 	BUG_ON(db_unit_count(u) != LAUNCH_RUNS);
 	add_runs(u, b);
 	if (b->datasets != 0)

@@ -26,7 +26,7 @@ void launch_batch_step(struct launch_batch *b, const struct step_row *s);
 void launch_batch_dataset(struct launch_batch *b, struct str name, struct str version_id);
 /* The index of the statement whose rows are, for each run by its place in the batch (ord), what the
  * database gave it: number, experiment_id, created_at, version. */
-enum { LAUNCH_RUNS = 2 };
+enum { LAUNCH_RUNS = 1 };
 /* First of its unit. The statements: experiments, runs, data sets, steps, tracking runs. Fails on
  * run_trigger when a trigger has fired before. now: microseconds. */
 void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now);
