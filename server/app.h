@@ -19,6 +19,7 @@ struct app {
 	struct grants *grants; /* rest/grants.h: cache of roles */
 	struct blobs *blobs; /* blob/blob.h */
 	struct metric_group *points; /* store/metric_group.h */
+	struct run_access *run_access; /* mlflow/run_access.h */
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
 	struct launcher *launcher; /* sched/launch.h */
 	struct reporter *reporter; /* rest/sync.h */

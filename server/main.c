@@ -17,6 +17,7 @@
 #include "server/command.h"
 #include "server/fsck.h"
 #include "server/mlflow/handlers.h"
+#include "server/mlflow/run_access.h"
 #include "server/rest/access.h"
 #include "server/rest/auth.h"
 #include "server/rest/events.h"
@@ -292,6 +293,7 @@ static int server_open(struct server *s, struct err *e)
 	s->intr = loop_signal_new(app->loop, SIGINT, on_signal, s);
 	s->hup = loop_signal_new(app->loop, SIGHUP, on_signal, s);
 	app->points = metric_group_new(app->loop, app->db);
+	app->run_access = run_access_new(app);
 	app->blobs = blobs_open_fs(
 		app->loop, arena_printf(s->arena, "%s/blobs", app->conf.data_dir.p).p, e);
 	if (app->blobs == NULL)
@@ -364,6 +366,7 @@ static void server_close(struct server *s)
 		db_listen_free(app->listen);
 		db_notify_free(app->notify);
 		metric_group_free(app->points);
+		run_access_free(app->run_access);
 		db_free(app->db);
 		app->db = NULL;
 		loop_step(app->loop, false);

@@ -3,16 +3,17 @@
 -- params: attempt_id text, epoch bigint
 SELECT attempt_fence($1, $2);
 
--- A tracking run with what its caller may do there: own says that it belongs to the caller's attempt.
--- name: tracking_access :one
--- params: principal_id text, run_id text, attempt_id text
-SELECT t.id, t.run_id, t.experiment_id, t.made, t.lifecycle, t.artifact_uri, t.project_id,
+-- Tracking runs with what their callers may do there, by the place of each question (ord): own says that the run belongs to the
+-- caller's attempt.
+-- name: tracking_access :many
+-- params: principal_ids text[], run_ids text[], attempt_ids text[]
+SELECT x.ord, t.id, t.run_id, t.experiment_id, t.made, t.lifecycle, t.artifact_uri, t.project_id,
 	CASE WHEN p.admin THEN 'owner' ELSE m.role END AS role,
 	coalesce(t.run_id = s.tracking_run OR t.parent_run = s.tracking_run, false) AS own
-FROM tracking_run t
-LEFT JOIN principal p ON p.id = $1 LEFT JOIN member m ON m.principal_id = $1 AND m.project_id = t.project_id
-LEFT JOIN attempt a ON a.id = $3 LEFT JOIN step s ON s.id = a.step_id
-WHERE t.run_id = $2;
+FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(principal_id, run_id, attempt_id, ord)
+JOIN tracking_run t ON t.run_id = x.run_id
+LEFT JOIN principal p ON p.id = x.principal_id LEFT JOIN member m ON m.principal_id = x.principal_id AND m.project_id = t.project_id
+LEFT JOIN attempt a ON a.id = x.attempt_id LEFT JOIN step s ON s.id = a.step_id;
 
 -- The tracking run of an attempt's step.
 -- name: tracking_of_attempt :one

@@ -1,6 +1,7 @@
 #include "server/mlflow/flow.h"
 
 #include "lib/base/num.h"
+#include "lib/db/group.h"
 #include "lib/json/json_read.h"
 #include "server/rest/flow_error.h"
 #include "server/store/auth_store.h"
@@ -170,30 +171,35 @@ static void forbidden(struct call *c, const char *text)
 	flow_error_reply_as(c->req, 403, "PERMISSION_DENIED", text);
 }
 
-static void run_on_row(struct call *c, const struct db_rows *rows)
+static void run_on_row(void *arg, const struct db_rows *r, size_t row, const struct err *e)
 {
-	const struct db_rows *r = &rows[0];
+	struct call *c = arg;
 	struct flow *f = flow_of(c);
-	struct str role = r->n != 0 ? db_str(r, 0, db_col(r, "role")) : STR_NONE;
+	bool found = row != DB_NO_ROW;
+	struct str role = found ? db_str(r, row, db_col(r, "role")) : STR_NONE;
 
-	if (r->n != 0)
-		f->run = (struct flow_run){ .id = db_int(r, 0, db_col(r, "id")),
-			.experiment_id = db_int(r, 0, db_col(r, "experiment_id")),
-			.made = db_date(r, 0, db_col(r, "made")),
+	if (e->code != ERR_OK) {
+		call_fail(c, e);
+		return;
+	}
+	if (found)
+		f->run = (struct flow_run){ .id = db_int(r, row, db_col(r, "id")),
+			.experiment_id = db_int(r, row, db_col(r, "experiment_id")),
+			.made = db_date(r, row, db_col(r, "made")),
 			.run_id = f->wanted,
-			.project_id = arena_str(c->arena, db_str(r, 0, db_col(r, "project_id"))),
+			.project_id = arena_str(c->arena, db_str(r, row, db_col(r, "project_id"))),
 			.artifact_uri =
-				arena_str(c->arena, db_str(r, 0, db_col(r, "artifact_uri"))) };
-	if (r->n == 0 || !may_see(c, f->run.project_id, role))
+				arena_str(c->arena, db_str(r, row, db_col(r, "artifact_uri"))) };
+	if (!found || !may_see(c, f->run.project_id, role))
 		flow_not_found(
 			c, "Run with id=%.*s not found", STR_ARG(str_slice(f->wanted, 0, 260)));
 	else if (f->use == FLOW_READ)
 		f->next(c);
 	else if (!may_write(c, f->run.project_id, role))
 		forbidden(c, "Writing to this run needs the role \"ci\" in its project.");
-	else if (is_job(c) && !db_bool(r, 0, db_col(r, "own")))
+	else if (is_job(c) && !db_bool(r, row, db_col(r, "own")))
 		forbidden(c, "A job writes to the run of its own step and to its children only.");
-	else if (!str_is(db_str(r, 0, db_col(r, "lifecycle")), "active"))
+	else if (!str_is(db_str(r, row, db_col(r, "lifecycle")), "active"))
 		flow_invalid(c,
 			"The run %.*s must be in the 'active' state. Current state is deleted.",
 			STR_ARG(f->wanted));
@@ -204,15 +210,17 @@ static void run_on_row(struct call *c, const struct db_rows *rows)
 void flow_find_run(struct call *c, struct str run_id, enum flow_use use, flow_next *next)
 {
 	struct flow *f = flow_of(c);
+	struct err e;
 
 	if (!flow_need(c, run_id, "run_id"))
 		return;
 	f->wanted = run_id;
 	f->use = use;
 	f->next = next;
-	struct db_unit *u = call_unit(c);
-	tracking_store_access(u, c->who.principal_id, run_id, c->who.attempt_id);
-	call_send(c, u, DB_READ, run_on_row);
+	f->asked =
+		(struct run_asked){ c->who.principal_id, c->who.attempt_id, run_id, run_on_row, c };
+	if (run_access_ask(c->app->run_access, &f->asked, &e) < 0)
+		call_fail(c, &e);
 }
 
 static void no_experiment(struct call *c, struct str id)

@@ -14,6 +14,7 @@
 #ifndef SERVER_MLFLOW_FLOW_H
 #define SERVER_MLFLOW_FLOW_H
 #include "lib/json/json_write.h"
+#include "server/mlflow/run_access.h"
 #include "server/rest/call.h"
 
 typedef void flow_next(struct call *c);
@@ -41,6 +42,7 @@ struct flow {
 	struct str own_run; /* of a job: the tracking run of its step */
 	/* inside */
 	struct str wanted;
+	struct run_asked asked;
 	enum flow_use use;
 	flow_next *next, *after_project;
 	call_rows_cb *on_rows;

@@ -37,11 +37,11 @@ void attempt_store_fence(struct db_unit *u, struct str attempt_id, int64_t epoch
 	db_stmt(u, SQL_ATTEMPT_FENCE, DB_TEXT(attempt_id), DB_INT(epoch));
 }
 
-void tracking_store_access(
-	struct db_unit *u, struct str principal_id, struct str run_id, struct str attempt_id)
+void tracking_store_access(struct db_unit *u, const struct str *principal_ids,
+	const struct str *run_ids, const struct str *attempt_ids, size_t n)
 {
-	db_stmt(u, SQL_TRACKING_ACCESS, opt_text(principal_id), DB_TEXT(run_id),
-		opt_text(attempt_id));
+	db_stmt(u, SQL_TRACKING_ACCESS, DB_TEXTS(principal_ids, n), DB_TEXTS(run_ids, n),
+		DB_TEXTS(attempt_ids, n));
 }
 
 void tracking_store_of_attempt(struct db_unit *u, struct str attempt_id)

@@ -32,8 +32,8 @@ void experiment_store_add(struct db_unit *u, struct str project_id, struct str n
 /* Undoes the unit (ERR_SUPERSEDED by constraint_explain) unless the attempt is current. */
 void attempt_store_fence(struct db_unit *u, struct str attempt_id, int64_t epoch);
 /* One row with the caller's role, and whether the run belongs to the attempt. */
-void tracking_store_access(
-	struct db_unit *u, struct str principal_id, struct str run_id, struct str attempt_id);
+void tracking_store_access(struct db_unit *u, const struct str *principal_ids,
+	const struct str *run_ids, const struct str *attempt_ids, size_t n);
 void tracking_store_of_attempt(struct db_unit *u, struct str attempt_id);
 
 struct tracking_new {
