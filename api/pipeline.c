@@ -12,6 +12,7 @@ const char *const sensitivity_names[] = { "public", "internal", "confidential", 
 	NULL };
 _Static_assert(sizeof sensitivity_names / sizeof *sensitivity_names == SENSITIVITY_COUNT + 1,
 	"sensitivities and names differ");
+const char *const secret_as_names[] = { "file", "env", NULL };
 const char *const idle_action_names[] = { "warn", "stop", NULL };
 const char *const log_action_names[] = { "label", "stop_retrying", "avoid_node", "notify", NULL };
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
@@ -184,6 +185,15 @@ static const struct field on_lost_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS secret_use
+const struct field secret_use_fields[] = {
+	{ "name", FIELD_STR, Q | FIELD_NAME, AT(name),
+		.doc = "Name of the secret on the workers, below the project" },
+	{ "as", FIELD_ENUM, 0, AT(as), .names = secret_as_names, .fallback = "file",
+		.doc = "file: its path is in TIDEMILL_SECRET_<NAME>; env: its value is" },
+	{ 0 },
+};
+#undef THIS
 #define THIS log_policy
 const struct field log_policy_fields[] = {
 	{ "match", FIELD_STR, Q, AT(match), .min = 1, .max = 1000,
@@ -248,6 +258,8 @@ const struct field step_spec_fields[] = {
 	{ ENVIRONMENT },
 	{ "outputs", FIELD_DICT, FIELD_NAME | FIELD_OMIT_EMPTY, AT(outputs), ITEMS(output_spec),
 		.max = 64, .doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
+	{ "secrets", FIELD_LIST, FIELD_OMIT_EMPTY, AT(secrets), ITEMS(secret_use),
+		.max = SECRETS_MAX, .doc = "What the step may read of the worker's secrets" },
 	{ "logs", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(logs), .sub = log_spec_fields,
 		.doc = "Limits of the log, and what follows from its lines" },
 	{ 0 },

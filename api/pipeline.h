@@ -155,6 +155,17 @@ struct log_spec {
 	bool defaults; /* Tidemill's own policies apply as well */
 };
 
+enum secret_as { SECRET_FILE, SECRET_ENV, SECRET_AS_COUNT };
+extern const char *const secret_as_names[];
+
+enum { SECRETS_MAX = 16 };
+/* A secret that the step may read, by its name on the workers. */
+struct secret_use {
+	struct str name;
+	int as; /* enum secret_as */
+};
+extern const struct field secret_use_fields[];
+
 struct step_spec {
 	struct str name;
 	struct list needs; /* struct str */
@@ -171,6 +182,7 @@ struct step_spec {
 	struct on_lost on_lost;
 	struct list env; /* struct field_pair */
 	struct list outputs; /* struct output_spec */
+	struct list secrets; /* struct secret_use */
 	struct log_spec logs;
 };
 

@@ -65,6 +65,8 @@ extern const char *const attempt_state_names[];
 	X(IMAGE_PULL, "image_pull", INFRA, "The image could not be fetched")                       \
 	X(STAGING_FAILED, "staging_failed", INFRA, "The data could not be brought to the worker")  \
 	X(START_TIMEOUT, "start_timeout", INFRA, "The command was not started in time")            \
+	X(SECRET_MISSING, "secret_missing", INFRA,                                                 \
+		"A secret of the step cannot be had on the worker")                                \
 	X(RUNTIME_FAILED, "runtime_failed", INFRA,                                                 \
 		"The container or process could not be managed")                                   \
 	X(KILLED_OUTSIDE, "killed_outside", INFRA, "Somebody else than Tidemill ended it")         \

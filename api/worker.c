@@ -204,6 +204,8 @@ const struct field assignment_fields[] = {
 	{ "log_max", FIELD_INT, E, AT(log_max), .doc = "Bytes of log" },
 	{ "log_policies", FIELD_LIST, E, AT(log_policies), ITEMS(log_policy),
 		.max = ASSIGNED_POLICIES_MAX, .doc = "What is looked for in the log" },
+	{ "secrets", FIELD_LIST, E, AT(secrets), ITEMS(secret_use), .max = SECRETS_MAX,
+		.doc = "Names of the worker's secrets that the step may read" },
 	{ "token", FIELD_STR, E, AT(token), .max = 128, .doc = "The job's token" },
 	{ "tracking_run", FIELD_STR, E, AT(tracking_run), .max = 64, .doc = "MLFLOW_RUN_ID" },
 	{ "experiment_id", FIELD_STR, E, AT(experiment_id), .max = 32,

@@ -127,6 +127,7 @@ struct assignment {
 	int64_t self_stop_after; /* microseconds; 0: keep running while cut off */
 	int64_t log_max;
 	struct list log_policies; /* struct log_policy, of the step and of Tidemill itself */
+	struct list secrets; /* struct secret_use: the worker knows their values */
 	struct str token; /* the job's, for MLFLOW_TRACKING_TOKEN and TIDEMILL_TOKEN_FILE */
 	struct str tracking_run, experiment_id;
 };

@@ -29,6 +29,9 @@ const struct conf_row worker_conf_rows[] = {
 	{ "secrets-dir", CONF_TEXT, AT(secrets_dir),
 		.doc = "Folder, best on a tmpfs, for the secrets of running steps; default: with "
 		       "the attempts" },
+	{ "step-secrets-dir", CONF_TEXT, AT(step_secrets_dir),
+		.doc = "Folder of the secrets that steps may name: PROJECT/NAME, files of mode "
+		       "0600; without it there are none" },
 	{ "runtimes", CONF_LIST, AT(runtimes), "docker",
 		.doc = "How steps may be run: docker, process (no isolation)" },
 	{ "docker-socket", CONF_TEXT, AT(docker_socket), "/var/run/docker.sock",
@@ -145,6 +148,8 @@ int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e)
 		check_dir("work-dir", &c->work_dir, 255, a, e) < 0 ||
 		(c->secrets_dir.n != 0 &&
 			check_dir("secrets-dir", &c->secrets_dir, 255, a, e) < 0) ||
+		(c->step_secrets_dir.n != 0 &&
+			check_dir("step-secrets-dir", &c->step_secrets_dir, 255, a, e) < 0) ||
 		(c->registry_auth_file.n != 0 &&
 			check_dir("registry-auth-file", &c->registry_auth_file, 255, a, e) < 0))
 		return -1;

@@ -4,7 +4,7 @@
 #include "lib/base/conf.h"
 
 struct worker_conf {
-	struct str server, step_server, join_token, name, work_dir, secrets_dir;
+	struct str server, step_server, join_token, name, work_dir, secrets_dir, step_secrets_dir;
 	struct list runtimes; /* struct str: names of runtimes */
 	struct str docker_socket, docker_network, registry_auth_file;
 	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,

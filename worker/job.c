@@ -6,6 +6,7 @@
 #include "lib/fetch/fetch.h"
 #include "lib/loop/work.h"
 #include "worker/runtime/control.h"
+#include "worker/secrets.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/outputs.h"
 #include "worker/ship/watch.h"
@@ -76,6 +77,7 @@ void job_free(struct job *j)
 		mem_wipe(j->text.p, j->text.cap);
 	buf_done(&j->text);
 	buf_done(&j->idle.body);
+	secrets_free(j->secrets);
 	arena_drop(j->a);
 	mem_free(j);
 }

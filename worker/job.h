@@ -14,6 +14,7 @@
 #include "worker/checkpoint.h"
 #include "worker/record.h"
 
+struct secrets;
 struct ship_log;
 struct ship_outputs;
 struct watch_dir;
@@ -71,6 +72,8 @@ struct job {
 	struct err save_err;
 	struct workspace *workspace;
 	struct ship_log *log;
+	struct secrets *secrets; /* once they were read; NULL: it has none */
+	bool secrets_known, unmaskable; /* they cannot be had, so the log must not leave */
 	struct ship_outputs *outputs;
 	struct job_checkpoint checkpoint;
 	struct job_idle idle;
@@ -108,6 +111,7 @@ void job_watch(struct job *j); /* the command runs, or has ended */
 void job_ask_to_end(struct job *j);
 /* The command is over, or there was none. */
 void job_finish(struct job *j, enum attempt_state result, enum reason why, const char *message);
+int job_secrets(struct job *j, struct err *e) MUST_CHECK; /* reads them, once */
 void job_log_open(struct job *j);
 /* While the command runs, its checkpoint is brought to the server when it has changed. */
 void job_checkpoint_watch(struct job *j);

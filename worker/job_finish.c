@@ -7,13 +7,14 @@
 #include "worker/evidence.h"
 #include "worker/init/ctl.h"
 #include "worker/job.h"
+#include "worker/secrets.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/outputs.h"
 #include "worker/ship/watch.h"
 
 #include <limits.h>
 
-enum { REMOVE_TRIES = 6 };
+enum { REMOVE_TRIES = 6, SECRETS_ARENA = 8 << 20 };
 
 /* Save → remove the container → agree on the log → outputs → checkpoint → save; then wait for
  * `forget`. */
@@ -109,25 +110,55 @@ static void give_devices_back(struct job *j)
 
 /* ---- log ------------------------------------------------------------------------------------ */
 
+/* The log is masked with what the command was given; with other values it would tell it. */
+int job_secrets(struct job *j, struct err *e)
+{
+	struct str digest;
+
+	if (j->secrets_known)
+		return 0;
+	if (secrets_read(&j->agent->conf, &j->task, &j->secrets, e) < 0)
+		return -1;
+	digest = secrets_digest(j->secrets, j->a);
+	if (j->rec.secrets.n != 0 && !str_eq(j->rec.secrets, digest)) {
+		secrets_free(j->secrets);
+		j->secrets = NULL;
+		return err_set(e, ERR_CONFLICT, "the secrets have changed since the step began");
+	}
+	j->rec.secrets = digest;
+	j->secrets_known = true;
+	return 0;
+}
+
 void job_log_open(struct job *j)
 {
 	char spool[PATH_MAX], prologue[PATH_MAX];
+	struct err e;
 
-	if (j->log != NULL)
+	if (j->log != NULL || j->unmaskable)
 		return;
+	if ((!j->rec.unstarted || j->rec.secrets.n != 0) && job_secrets(j, &e) < 0) {
+		log_error("log stays on this host", LOG_STR("attempt", j->task.attempt), LOG_E(&e));
+		j->unmaskable = true;
+		return;
+	}
+	struct arena *a = arena_new(SECRETS_ARENA);
+	const struct list hidden = secrets_hidden(j->secrets, a);
 	(void)str_print(spool, sizeof spool, "%s/" CTL_SPOOL, j->ctl);
 	(void)str_print(prologue, sizeof prologue, "%s/" CTL_PROLOGUE, j->ctl);
 	const struct ship_log_args args = {
 		.to = { j->agent->loop, j->agent->http, j->task.attempt.p, j->task.epoch },
 		.spool = spool,
 		.prologue = prologue,
-		.secret = j->task.token,
+		.token = j->task.token,
+		.secrets = &hidden,
 		.policies = &j->task.log_policies,
 		.fresh = j->fresh,
 		.done = finish_on_log,
 		.arg = j,
 	};
 	j->log = ship_log_new(&args);
+	arena_drop(a);
 }
 
 static void finish_log(struct job *j)
@@ -137,8 +168,16 @@ static void finish_log(struct job *j)
 		finish_end(j);
 		return;
 	}
-	j->agreeing = true;
 	job_log_open(j);
+	if (j->log == NULL) {
+		if (j->rec.result == ATTEMPT_SUCCEEDED)
+			set_result(j, ATTEMPT_FAILED, REASON_SECRET_MISSING,
+				"the secrets of the step cannot be had any more, so its log cannot "
+				"be masked");
+		finish_end(j);
+		return;
+	}
+	j->agreeing = true;
 	ship_log_end(j->log, j->status.dropped_bytes + j->status.lost_bytes);
 }
 

@@ -3,6 +3,7 @@
 #include "worker/evidence.h"
 #include "worker/gpus.h"
 #include "worker/job.h"
+#include "worker/secrets.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/ship.h"
 #include "worker/task.h"
@@ -151,12 +152,16 @@ static void job_on_workspace(void *arg, enum reason reason, const char *message)
 /* Nothing runs yet: without a record of it nothing may. */
 static void job_on_prepared(struct job *j)
 {
+	struct err e;
+
 	if (j->rec.stop != REASON_NONE)
 		job_stopped_early(j);
 	else if (j->save_err.code != ERR_OK)
 		job_finish(j, ATTEMPT_FAILED,
 			j->save_err.code == ERR_NO_SPACE ? REASON_DISK_FULL : REASON_RUNTIME_FAILED,
 			j->save_err.msg);
+	else if (j->task.secrets.n != 0 && !j->secrets_known && job_secrets(j, &e) == 0)
+		job_save(j, job_on_prepared); /* which ones it had is known before it has them */
 	else
 		job_start(j);
 }
@@ -174,7 +179,8 @@ static void on_note(void *arg, const char *text)
 		return;
 	log_debug("starting", LOG_STR("attempt", j->task.attempt), LOG_S("note", text));
 	job_log_open(j);
-	ship_log_wake(j->log);
+	if (j->log != NULL)
+		ship_log_wake(j->log);
 }
 
 /* By now another worker may have been given what must not run twice. */
@@ -189,6 +195,7 @@ void job_start(struct job *j)
 		j->secrets_dir };
 	struct arena *a;
 	struct runtime_spec spec;
+	struct err e;
 
 	if (j->rec.stop != REASON_NONE) {
 		job_stopped_early(j);
@@ -198,8 +205,13 @@ void job_start(struct job *j)
 		job_later(j, job_start, CUT_OFF_MS);
 		return;
 	}
+	if (job_secrets(j, &e) < 0) {
+		job_finish(j, ATTEMPT_FAILED, REASON_SECRET_MISSING, e.msg);
+		return;
+	}
 	a = arena_new(SPEC_ARENA);
 	task_spec(&in, a, &spec);
+	secrets_spec(j->secrets, &j->task, a, &spec);
 	spec.renewed_at = j->agent->renewed;
 	j->busy++;
 	runtime_start(j->runtime, &spec, on_note, job_on_started, j);

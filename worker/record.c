@@ -22,6 +22,7 @@ static const struct field record_fields[] = {
 	{ "runtime", FIELD_STR, E, AT(runtime), .max = 31, .doc = "What runs it" },
 	{ "message", FIELD_STR, E | FIELD_TEXT, AT(message), .max = 4000, .doc = "In words" },
 	{ "evidence", FIELD_RAW, E, AT(evidence), .max = 16384, .doc = "What it rests on" },
+	{ "secrets", FIELD_STR, E, AT(secrets), .max = 64, .doc = "Digest of its secrets" },
 	{ "image_id", FIELD_STR, E, AT(image_id), .max = 127, .doc = "The image that ran" },
 	{ "image_ref", FIELD_STR, E, AT(image_ref), .max = 511, .doc = "The same for any host" },
 	{ "image_fault", FIELD_STR, E, AT(image_fault), .max = 31,

@@ -27,6 +27,7 @@ struct record {
 	int stop; /* enum reason: why it is being stopped; REASON_NONE: it is not */
 	struct str runtime; /* "" until one is chosen */
 	struct str message, evidence; /* evidence: a JSON object */
+	struct str secrets; /* secrets_digest() of those that it was started with */
 	struct str image_id, image_ref, image_fault; /* of the image that ran, or did not */
 	int64_t received_at, started_at, ended_at;
 	int64_t exit_code, signal;

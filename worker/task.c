@@ -2,6 +2,7 @@
 
 #include "lib/crypto/hash.h"
 #include "worker/checkpoint.h"
+#include "worker/secrets.h"
 
 enum { OWN_VARIABLES = 32 };
 
@@ -111,13 +112,22 @@ static void put_own(struct env *env, const struct task_spec_args *in, const stru
 	put_staged(env, "TIDEMILL_DATASET_", inside, "datasets", &t->datasets);
 	put_staged(env, "TIDEMILL_MODEL_", inside, "models", &t->models);
 	put_staged(env, "TIDEMILL_INPUT_", inside, "inputs", &t->inputs);
+	for (size_t i = 0; i < t->secrets.n; i++) {
+		const struct secret_use *use = list_at(&t->secrets, struct secret_use, i);
+		if (use->as == SECRET_FILE)
+			put(env, task_variable(env->a, "TIDEMILL_SECRET_", use->name),
+				arena_printf(
+					env->a, "%s/%s", secrets, secrets_file(env->a, use->name))
+					.p);
+	}
 }
 
 static const char *const *make_env(
 	const struct task_spec_args *in, const struct runtime_spec *s, struct arena *a)
 {
 	const struct assignment *t = in->task;
-	size_t most = OWN_VARIABLES + t->env.n + t->datasets.n + t->models.n + t->inputs.n;
+	size_t most =
+		OWN_VARIABLES + t->env.n + t->datasets.n + t->models.n + t->inputs.n + t->secrets.n;
 	struct env env = { a, arena_array_of(a, const char *, most), 0 };
 
 	put_own(&env, in, s);

@@ -15,6 +15,7 @@ enum {
 	STAGED_VALUES = 5,
 	OUTPUT_VALUES = 4,
 	POLICY_VALUES = 4,
+	SECRET_VALUES = 3,
 	REST_VALUES = 4000
 };
 /* A spec that is no longer, without files beside it, is not worth counting bytes for: \u0000 is the
@@ -121,6 +122,7 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;
+	out->secrets = spec.secrets;
 	out->log_policies = log_policy_all(&spec.logs, a);
 	out->checkpoint_max = app->conf.checkpoint_max;
 	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
@@ -141,9 +143,10 @@ static size_t staged_values(const struct list *all)
 static size_t values_of(const struct assignment *a)
 {
 	return OWN_VALUES + a->runtimes.n + a->argv.n + a->env.n + a->devices.n +
-	       OUTPUT_VALUES * a->outputs.n + POLICY_VALUES * a->log_policies.n +
-	       staged_values(&a->datasets) + FILE_VALUES * a->checkpoint.n +
-	       staged_values(&a->models) + staged_values(&a->inputs);
+	       SECRET_VALUES * a->secrets.n + OUTPUT_VALUES * a->outputs.n +
+	       POLICY_VALUES * a->log_policies.n + staged_values(&a->datasets) +
+	       FILE_VALUES * a->checkpoint.n + staged_values(&a->models) +
+	       staged_values(&a->inputs);
 }
 
 static size_t bytes_of(const struct assignment *a, struct str spec)

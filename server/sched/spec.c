@@ -9,6 +9,7 @@
 #include "server/core/spec_check.h"
 #include "server/sched/gpu_spec.h"
 #include "server/sched/log_policy.h"
+#include "server/sched/secret_rules.h"
 #include "server/sched/spec_inside.h"
 #include "server/sched/trigger_rules.h"
 
@@ -282,6 +283,7 @@ int spec_read(struct str text, struct arena *a, struct pipeline_file *ret, struc
 	if (rc == 0)
 		merge_defaults(&ret->spec, a);
 	if (rc < 0 || check_all(&ret->spec, a, e) < 0 || log_policy_check(&ret->spec, a, e) < 0 ||
+		secret_rules_check(&ret->spec, a, e) < 0 ||
 		spec_input_rules(&ret->spec, a, &rules, e) < 0 ||
 		trigger_rules_check(&ret->spec.triggers, ret->metadata.name, e) < 0) {
 		err_field_prefix(e, "spec");

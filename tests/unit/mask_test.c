@@ -35,6 +35,14 @@ static void add(struct spool *s, uint8_t stream, const char *text, size_t n)
 	s->edges[++s->frames] = s->n;
 }
 
+static struct mask *token_mask(struct str token)
+{
+	struct mask *m = mask_new();
+
+	assert_true(mask_add(m, token, MASK_KEEP));
+	return m;
+}
+
 /* Masks by pieces that end at random edges, as a shipper does; the result in place. */
 static void mask_in_pieces(struct spool *s, struct mask *m)
 {
@@ -88,7 +96,7 @@ static void fill(struct spool *s, const char *out, const char *err)
 void test_mask__same_wherever_it_is_cut(void **state)
 {
 	static struct spool s;
-	static struct mask m;
+	struct mask *m;
 	char text[4096];
 
 	(void)state;
@@ -97,8 +105,8 @@ void test_mask__same_wherever_it_is_cut(void **state)
 		fill(&s,
 			"a" SECRET SECRET "b tdm_job_01kb9zv1f0m3_aaaaaab tdm_ " SECRET "\ntdm_job",
 			"tdm_tdm_job_01kb9zv1f0m3_aaaaab tdm_job_01kb9zv1f0m3_aaaaa");
-		mask_init(&m, STR(SECRET));
-		mask_in_pieces(&s, &m);
+		m = token_mask(STR(SECRET));
+		mask_in_pieces(&s, m);
 		(void)payload(&s, FRAME_STDOUT, text);
 		assert_string_equal(text,
 			"atdm_***********************tdm_***********************b "
@@ -107,42 +115,102 @@ void test_mask__same_wherever_it_is_cut(void **state)
 		assert_string_equal(
 			text, "tdm_tdm_*********************** tdm_job_01kb9zv1f0m3_aaaaa");
 		seed = start;
+		mask_free(m);
 	}
 }
 
 void test_mask__nothing_to_hide(void **state)
 {
 	static struct spool s, before;
-	static struct mask m;
+	struct mask *m;
 
 	(void)state;
 	fill(&s, "short and " SECRET, "");
 	before = s;
-	mask_init(&m, STR("short"));
-	mask_in_pieces(&s, &m);
+	m = token_mask(STR("short"));
+	mask_in_pieces(&s, m);
 	assert_memory_equal(s.p, before.p, s.n);
-	mask_init(&m, STR_NONE);
-	mask_in_pieces(&s, &m);
+	mask_free(m);
+	m = token_mask(STR_NONE);
+	mask_in_pieces(&s, m);
 	assert_memory_equal(s.p, before.p, s.n);
+	mask_free(m);
 }
 
 void test_mask__holds_back_what_may_be_it(void **state)
 {
 	static struct spool s;
-	static struct mask m;
+	struct mask *m;
 
 	(void)state;
 	s = (struct spool){ .n = 0 };
 	add(&s, FRAME_STDOUT, "before\n", 7);
 	add(&s, FRAME_STDOUT, "tdm_job_01", 10);
 	add(&s, FRAME_STDERR, "other\n", 6);
-	mask_init(&m, STR(SECRET));
+	m = token_mask(STR(SECRET));
 	/* Up to MASK_KEEP bytes of it tell nothing and may go. */
-	assert_int_equal(mask_frames(&m, s.p, s.n, 0, false), s.edges[1]);
-	assert_int_equal(mask_frames(&m, s.p + s.edges[1], s.n - s.edges[1], s.edges[1], true),
+	assert_int_equal(mask_frames(m, s.p, s.n, 0, false), s.edges[1]);
+	assert_int_equal(mask_frames(m, s.p + s.edges[1], s.n - s.edges[1], s.edges[1], true),
 		s.n - s.edges[1]);
+	mask_free(m);
 	s = (struct spool){ .n = 0 };
 	add(&s, FRAME_STDOUT, "tdm_", 4);
-	mask_init(&m, STR(SECRET));
-	assert_int_equal(mask_frames(&m, s.p, s.n, 0, false), s.n);
+	m = token_mask(STR(SECRET));
+	assert_int_equal(mask_frames(m, s.p, s.n, 0, false), s.n);
+	mask_free(m);
+}
+
+/* Each on the bytes as they were written: what one hides does not keep another from being found. */
+void test_mask__secrets_that_overlap_are_all_hidden(void **state)
+{
+	static struct spool s;
+	char text[4096];
+
+	(void)state;
+	for (seed = 3; seed < 300; seed += 7) {
+		unsigned start = seed;
+		struct mask *m = token_mask(STR(SECRET));
+		assert_true(mask_add(m, STR("hunter2-hunter"), 0));
+		assert_true(mask_add(m, STR("hunter2-"), 0));
+		assert_true(mask_add(m, STR("-hunter3"), 0));
+		fill(&s, "a hunter2-hunter3 b hunter2-hunter2-hunter c hunter2 h",
+			SECRET "hunter2-");
+		mask_in_pieces(&s, m);
+		(void)payload(&s, FRAME_STDOUT, text);
+		assert_string_equal(text, "a *************** b ********************** c hunter2 h");
+		(void)payload(&s, FRAME_STDERR, text);
+		assert_int_equal(strlen(text), strlen(SECRET "hunter2-"));
+		assert_int_equal(strspn(text, "tdm_"), 4);
+		assert_int_equal(strspn(text + 4, "*"), strlen(text) - 4);
+		mask_free(m);
+		seed = start;
+	}
+}
+
+void test_mask__a_long_secret_is_hidden_in_parts(void **state)
+{
+	static struct spool s;
+	char secret[MASK_MAX + 5], text[4096], stars[MASK_MAX + 5];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof secret; i++)
+		secret[i] = (char)('a' + i % 26);
+	memset(stars, '*', sizeof stars);
+	s = (struct spool){ .n = 0 };
+	add(&s, FRAME_STDOUT, "[", 1);
+	add(&s, FRAME_STDOUT, secret, 100);
+	add(&s, FRAME_STDOUT, secret + 100, sizeof secret - 100);
+	add(&s, FRAME_STDOUT, "]", 1);
+	struct mask *m = mask_new();
+	assert_true(mask_add(m, (struct str){ secret, sizeof secret }, 0));
+	mask_in_pieces(&s, m);
+	size_t n = payload(&s, FRAME_STDOUT, text);
+	assert_int_equal(n, sizeof secret + 2);
+	assert_memory_equal(text + 1, stars, sizeof stars);
+	mask_free(m);
+	m = mask_new();
+	for (size_t i = 0; i < MASK_SECRETS_MAX; i++)
+		assert_true(mask_add(m, (struct str){ secret, 20 }, 0));
+	assert_false(mask_add(m, (struct str){ secret, 20 }, 0));
+	mask_free(m);
 }

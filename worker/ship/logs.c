@@ -34,8 +34,6 @@ enum {
 struct ship_log {
 	struct ship_target to;
 	char *spool, *prologue;
-	char *secret;
-	size_t secret_n;
 	ship_log_cb *done;
 	void *arg;
 	bool known; /* we have heard what the server holds */
@@ -49,7 +47,7 @@ struct ship_log {
 	bool at_spool; /* fd is the spool, not the prologue */
 	uint64_t pos; /* all before is digested */
 	struct hash *hash;
-	struct mask mask;
+	struct mask *mask;
 	unsigned char *piece; /* frames at piece_at that are digested, but not known to be stored */
 	uint64_t piece_at;
 	size_t piece_n, read_max;
@@ -97,12 +95,25 @@ static void log_reset(struct ship_log *l)
 	unsigned char none[HASH_SIZE];
 
 	hash_end(l->hash, none);
-	mask_init(&l->mask, (struct str){ l->secret, l->secret_n });
+	mask_reset(l->mask);
 	l->pos = 0;
 	l->piece_n = 0;
 	l->tail_n = 0;
 	l->broken = false;
 	match_reset(l->match);
+}
+
+static struct mask *make_mask(const struct ship_log_args *a)
+{
+	struct mask *m = mask_new();
+	bool all = mask_add(m, a->token, MASK_KEEP);
+
+	for (size_t i = 0; a->secrets != NULL && i < a->secrets->n; i++)
+		all = mask_add(m, *list_at(a->secrets, struct str, i), 0) && all;
+	if (!all)
+		log_warn("not all of the secrets are masked: they are too long",
+			LOG_S("attempt", a->to.attempt));
+	return m;
 }
 
 struct ship_log *ship_log_new(const struct ship_log_args *a)
@@ -112,8 +123,7 @@ struct ship_log *ship_log_new(const struct ship_log_args *a)
 	l->to = a->to;
 	l->spool = mem_dup(a->spool);
 	l->prologue = a->prologue != NULL ? mem_dup(a->prologue) : NULL;
-	l->secret = mem_dupn(a->secret.n != 0 ? a->secret.p : "", a->secret.n);
-	l->secret_n = a->secret.n;
+	l->mask = make_mask(a);
 	l->done = a->done;
 	l->arg = a->arg;
 	l->known = a->fresh;
@@ -138,9 +148,7 @@ static void log_destroy(void *arg)
 	hash_free(l->hash);
 	buf_done(&l->body);
 	match_free(l->match);
-	mem_wipe(l->secret, l->secret_n);
-	mem_wipe(&l->mask, sizeof l->mask);
-	mem_free(l->secret);
+	mask_free(l->mask);
 	mem_free(l->spool);
 	mem_free(l->prologue);
 	mem_free(l->piece);
@@ -349,9 +357,9 @@ static void run_read(void *arg)
 		whole = first_frame(l->piece, whole);
 	/* More may follow than we have read: only at the very end nothing does. */
 	bool last = l->last && (size_t)n < l->read_max;
-	l->piece_n = mask_frames(&l->mask, l->piece, whole, l->pos, last);
+	l->piece_n = mask_frames(l->mask, l->piece, whole, l->pos, last);
 	if (l->piece_n == 0 && whole != 0 && l->read_max == SHIP_PIECE_MAX)
-		l->piece_n = whole;
+		l->piece_n = mask_frames(l->mask, l->piece, whole, l->pos, true);
 	if (l->piece_n != whole)
 		l->left = 0;
 	hash_add(l->hash, (struct str){ (const char *)l->piece, l->piece_n });

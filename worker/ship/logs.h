@@ -2,7 +2,7 @@
  * Ships the log of one attempt: follows the spool, sends whole frames by offset, and agrees with
  * the server on the whole at the end. The server's length is the truth: what it has already is not
  * sent again, what it has lost is. Trouble with the server costs the command nothing: the spool
- * waits, for hours. The job's token is masked before anything leaves (mask.h), and what log
+ * waits, for hours. Token and secrets are masked before anything leaves (mask.h), and what log
  * policies find in the lines (match.h) is told as soon as the server has them.
  *
  * A shipper that is made again (after a restart of the worker) reads the spool from its start, for
@@ -25,7 +25,8 @@ struct ship_log_args {
 	struct ship_target to;
 	const char *spool; /* path; the file may not be there yet, or never */
 	const char *prologue; /* what the spool will begin with; likewise; NULL: nothing */
-	struct str secret; /* copied */
+	struct str token; /* hidden behind its kind; copied */
+	const struct list *secrets; /* struct str: hidden whole; copied */
 	const struct list *policies; /* struct log_policy, borrowed: what is looked for in it */
 	bool fresh; /* nothing of it was sent before */
 	ship_log_cb *done;

@@ -1,68 +1,147 @@
 #include "worker/ship/mask.h"
 
 #include "api/frame.h"
+#include "lib/base/mem.h"
 
-void mask_init(struct mask *m, struct str secret)
-{
-	*m = (struct mask){ .n = 0 };
-	if (secret.n < MASK_MIN)
-		return;
-	m->n = secret.n < MASK_MAX ? secret.n : MASK_MAX;
-	memcpy(m->secret, secret.p, m->n);
-	for (size_t i = 1, k = 0; i < m->n; i++) {
-		while (k > 0 && m->secret[i] != m->secret[k])
-			k = m->fall[k - 1];
-		if (m->secret[i] == m->secret[k])
-			k++;
-		m->fall[i] = (uint16_t)k;
-	}
-}
+enum { STREAMS = 4 };
+
+struct stream {
+	size_t matched; /* bytes of the secret that the stream ends with */
+	uint64_t count; /* bytes looked at */
+	uint64_t where[MASK_MAX]; /* offsets of the last ones, by count */
+};
+
+struct one {
+	size_t n, keep;
+	unsigned char text[MASK_MAX];
+	uint16_t fall[MASK_MAX]; /* Knuth, Morris, Pratt: where to go on after a mismatch */
+	struct stream streams[STREAMS];
+};
+
+struct mask {
+	struct one *all[MASK_SECRETS_MAX];
+	struct stream *before[MASK_SECRETS_MAX]; /* their streams, to go back to */
+	size_t n;
+	unsigned char *hide; /* a bit for each byte of the piece; NULL: none is to be hidden */
+};
 
 struct piece {
 	unsigned char *p;
+	size_t n;
 	uint64_t offset; /* of p[0] in the spool */
 };
 
-static void hide(const struct mask *m, const struct mask_stream *s, struct piece piece)
+struct mask *mask_new(void)
 {
-	for (size_t i = MASK_KEEP; i < m->n; i++) {
-		uint64_t at = s->where[(s->count - m->n + i) % MASK_MAX];
+	return mem_new_of(struct mask);
+}
+
+void mask_free(struct mask *m)
+{
+	if (m == NULL)
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		mem_wipe(m->all[i], sizeof *m->all[i]);
+		mem_free(m->all[i]);
+		mem_free(m->before[i]);
+	}
+	mem_free(m);
+}
+
+static void add_part(struct mask *m, struct str part, size_t keep)
+{
+	struct one *o = mem_new_of(struct one);
+
+	o->n = part.n;
+	o->keep = keep;
+	memcpy(o->text, part.p, part.n);
+	for (size_t i = 1, k = 0; i < o->n; i++) {
+		while (k > 0 && o->text[i] != o->text[k])
+			k = o->fall[k - 1];
+		if (o->text[i] == o->text[k])
+			k++;
+		o->fall[i] = (uint16_t)k;
+	}
+	m->before[m->n] = mem_new(STREAMS, sizeof(struct stream));
+	m->all[m->n++] = o;
+}
+
+bool mask_add(struct mask *m, struct str secret, size_t keep)
+{
+	while (secret.n >= MASK_MIN) {
+		struct str part = str_slice(secret, 0, MASK_MAX);
+		if (m->n == MASK_SECRETS_MAX)
+			return false;
+		/* No part is so short that it would be left out. */
+		if (secret.n > part.n && secret.n - part.n < MASK_MIN)
+			part.n -= MASK_MIN;
+		add_part(m, part, keep);
+		secret = str_slice(secret, part.n, secret.n);
+		keep = 0;
+	}
+	return true;
+}
+
+void mask_reset(struct mask *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		memset(m->all[i]->streams, 0, sizeof m->all[i]->streams);
+}
+
+static void hide(struct mask *m, const struct one *o, const struct stream *s, struct piece piece)
+{
+	if (m->hide == NULL)
+		m->hide = mem_new(piece.n / 8 + 1, 1);
+	for (size_t i = o->keep; i < o->n; i++) {
+		uint64_t at = s->where[(s->count - o->n + i) % MASK_MAX];
 		if (at >= piece.offset)
-			piece.p[at - piece.offset] = '*';
+			m->hide[(at - piece.offset) / 8] |=
+				(unsigned char)(1u << ((at - piece.offset) % 8));
 	}
 }
 
 /* The payload p[from..to) of a frame. */
-static void mask_payload(
-	const struct mask *m, struct mask_stream *s, struct piece piece, size_t from, size_t to)
+static void look_payload(
+	struct mask *m, struct one *o, struct stream *s, struct piece piece, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
 		if (s->matched == 0) {
-			const unsigned char *hit = memchr(piece.p + i, m->secret[0], to - i);
+			const unsigned char *hit = memchr(piece.p + i, o->text[0], to - i);
 			if (hit == NULL)
 				return;
 			i = (size_t)(hit - piece.p);
 		}
-		while (s->matched > 0 && piece.p[i] != m->secret[s->matched])
-			s->matched = m->fall[s->matched - 1];
-		if (piece.p[i] == m->secret[s->matched])
+		while (s->matched > 0 && piece.p[i] != o->text[s->matched])
+			s->matched = o->fall[s->matched - 1];
+		if (piece.p[i] == o->text[s->matched])
 			s->matched++;
 		s->where[s->count++ % MASK_MAX] = piece.offset + i;
-		if (s->matched == m->n) {
-			hide(m, s, piece);
-			s->matched = 0;
+		if (s->matched == o->n) {
+			hide(m, o, s, piece);
+			s->matched = o->fall[o->n - 1]; /* the next one may begin within */
 		}
 	}
 }
 
-static void mask_range(struct mask *m, struct piece piece, size_t n)
+/* Looks for all of them in what is there; nothing is hidden yet, since they may overlap. */
+static void look(struct mask *m, struct piece piece)
 {
 	struct frame f;
 
-	for (size_t at = 0; at + FRAME_HEADER <= n && frame_get(piece.p + at, &f);
-		at += FRAME_HEADER + f.length)
-		mask_payload(m, &m->streams[f.stream], piece, at + FRAME_HEADER,
-			at + FRAME_HEADER + f.length);
+	for (size_t i = 0; i < m->n; i++)
+		for (size_t at = 0; at + FRAME_HEADER <= piece.n && frame_get(piece.p + at, &f);
+			at += FRAME_HEADER + f.length)
+			look_payload(m, m->all[i], &m->all[i]->streams[f.stream], piece,
+				at + FRAME_HEADER, at + FRAME_HEADER + f.length);
+}
+
+static void apply(struct mask *m, struct piece piece)
+{
+	for (size_t i = 0; m->hide != NULL && i < piece.n; i++)
+		if ((m->hide[i / 8] >> (i % 8) & 1) != 0)
+			piece.p[i] = '*';
+	mem_free(m->hide);
+	m->hide = NULL;
 }
 
 /* The offset of the first byte that must not go out yet. */
@@ -70,35 +149,49 @@ static uint64_t held_from(const struct mask *m)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (size_t i = 0; i < MASK_STREAMS; i++) {
-		const struct mask_stream *s = &m->streams[i];
-		if (s->matched <= MASK_KEEP)
-			continue;
-		uint64_t at = s->where[(s->count - s->matched + MASK_KEEP) % MASK_MAX];
-		if (at < first)
-			first = at;
-	}
+	for (size_t i = 0; i < m->n; i++)
+		for (size_t k = 0; k < STREAMS; k++) {
+			const struct stream *s = &m->all[i]->streams[k];
+			if (s->matched <= m->all[i]->keep)
+				continue;
+			uint64_t at =
+				s->where[(s->count - s->matched + m->all[i]->keep) % MASK_MAX];
+			first = at < first ? at : first;
+		}
 	return first;
+}
+
+static size_t cut_before(struct piece piece, uint64_t held)
+{
+	size_t cut = 0;
+	struct frame f;
+
+	while (cut + FRAME_HEADER <= piece.n && frame_get(piece.p + cut, &f) &&
+		piece.offset + cut + FRAME_HEADER + f.length <= held)
+		cut += FRAME_HEADER + f.length;
+	return cut;
 }
 
 size_t mask_frames(struct mask *m, unsigned char *p, size_t n, uint64_t offset, bool last)
 {
-	struct piece piece = { p, offset };
-	size_t cut = 0;
+	struct piece piece = { p, n, offset };
+	const size_t size = sizeof m->all[0]->streams;
 	uint64_t held;
-	struct frame f;
 
 	if (m->n == 0)
 		return n;
-	const struct mask before = *m;
-	mask_range(m, piece, n);
+	for (size_t i = 0; i < m->n; i++)
+		memcpy(m->before[i], m->all[i]->streams, size);
+	look(m, piece);
 	held = held_from(m);
-	if (last || held >= offset + n)
-		return n;
-	while (cut + FRAME_HEADER <= n && frame_get(p + cut, &f) &&
-		offset + cut + FRAME_HEADER + f.length <= held)
-		cut += FRAME_HEADER + f.length;
-	*m = before;
-	mask_range(m, piece, cut);
-	return cut;
+	if (!last && held < offset + n) {
+		/* What was found counts, though its end is held back; where it stands after what
+		 * goes out is looked up anew. */
+		piece.n = cut_before(piece, held);
+		for (size_t i = 0; i < m->n; i++)
+			memcpy(m->all[i]->streams, m->before[i], size);
+		look(m, piece);
+	}
+	apply(m, piece);
+	return piece.n;
 }
