@@ -23,6 +23,7 @@ struct app {
 	struct hub *hub; /* sched/hub.h: the outbox, told to the parts of this server */
 	struct launcher *launcher; /* sched/launch.h */
 	struct reporter *reporter; /* rest/sync.h */
+	struct sync_group *sync_group; /* rest/sync_group.h */
 	struct progress *progress; /* sched/progress.h */
 	struct logs *logs; /* rest/logs.h: ingest and followers */
 	struct access *access; /* rest/access.h: open streams of callers */

@@ -29,6 +29,7 @@
 #include "server/rest/openapi.h"
 #include "server/rest/rest.h"
 #include "server/rest/sync.h"
+#include "server/rest/sync_group.h"
 #include "server/sched/blob_gc.h"
 #include "server/sched/finish.h"
 #include "server/sched/fleet.h"
@@ -311,6 +312,7 @@ static int server_open(struct server *s, struct err *e)
 	app->finish = finish_new(app);
 	app->fleet = fleet_new(app);
 	app->reporter = reporter_new(app);
+	app->sync_group = sync_group_new(app);
 	app->why = why_new(app);
 	app->sched = sched_new(app);
 	s->retention = retention_daily_new(app);
@@ -356,6 +358,7 @@ static void server_close(struct server *s)
 	progress_stop(app->progress);
 	launcher_free(app->launcher);
 	reporter_free(app->reporter);
+	sync_group_free(app->sync_group);
 	grants_stop(app->grants);
 	auth_stop(app->auth);
 	if (app->db != NULL)

@@ -12,6 +12,7 @@
 #include "lib/db/group.h"
 #include "lib/loop/loop.h"
 #include "server/rest/handlers.h"
+#include "server/rest/sync_group.h"
 #include "server/sched/assignment.h"
 #include "server/sched/fleet.h"
 #include "server/sched/progress.h"
@@ -21,13 +22,12 @@ enum {
 	PARK_MS = 25000,
 	REPORT_BYTES = 512,
 	REPORT_ARENA = 32 << 20,
-	SIGHTINGS_MAX = 200,
-	ASSIGN_MAX = 256, /* assignments in one reply */
+	ASSIGN_MAX = SYNC_GROUP_MAX, /* assignments in one reply */
 	REPLY_BYTES = 20 << 20 /* of assignments; a worker takes replies of 32 MiB */
 };
 
 struct reporter {
-	struct db_group *group, *sightings;
+	struct db_group *group;
 };
 
 struct sync {
@@ -47,7 +47,7 @@ struct sync {
 	size_t refused_n;
 	bool unsure; /* not all of the news were taken: somebody knows better */
 	bool left; /* the client has gone */
-	int64_t sighted; /* loop_now(), when the database was told */
+	struct sync_asked asked;
 };
 
 static void sync_report(struct call *c);
@@ -57,10 +57,7 @@ static void sync_look(struct call *c);
 static void sync_compare(struct call *c);
 static void sync_on_compared(struct call *c, const struct db_rows *rows);
 static void park(struct call *c);
-static void sync_on_details(struct call *c, const struct db_rows *rows);
-static void sightings_build(void *arg, struct db_unit *u, void *const *items, size_t n);
-static void sighting_on_stored(
-	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static void sync_on_details(void *arg, const struct db_rows *rows, const struct err *failed);
 static void sync_on_woken(void *arg, bool replaced);
 static void sync_on_left(void *arg);
 
@@ -225,12 +222,6 @@ struct reporter *reporter_new(struct app *app)
 			.arg = r,
 			.result = 0,
 			.batch_max = 200 });
-	r->sightings = db_group_new(app->loop, app->db,
-		&(struct db_group_conf){ .lane = DB_RELAXED,
-			.build = sightings_build,
-			.done = sighting_on_stored,
-			.result = -1,
-			.batch_max = SIGHTINGS_MAX });
 	return r;
 }
 
@@ -239,7 +230,6 @@ void reporter_free(struct reporter *r)
 	if (r == NULL)
 		return;
 	db_group_free(r->group);
-	db_group_free(r->sightings);
 	mem_free(r);
 }
 
@@ -355,33 +345,26 @@ static void discard(struct call *c, struct sync *s, const struct db_rows *useles
 	s->reply.discard = (struct list){ ids, useless->n };
 }
 
-static void sightings_build(void *arg, struct db_unit *u, void *const *items, size_t n)
+static struct sync_asked *asked(struct sync *s, sync_group_cb *cb)
 {
-	static const int64_t now[SIGHTINGS_MAX];
-	struct str ids[SIGHTINGS_MAX];
-
-	(void)arg;
-	for (size_t i = 0; i < n; i++) {
-		struct sync *s = items[i];
-		ids[i] = s->call->who.worker_id;
-		s->sighted = loop_now(s->call->app->loop);
-	}
-	worker_store_seen(u, ids, now, n);
+	s->asked = (struct sync_asked){ .app = s->call->app,
+		.worker_id = s->call->who.worker_id,
+		.attempts = s->missing,
+		.n = s->missing_n,
+		.cb = cb,
+		.arg = s };
+	return &s->asked;
 }
 
-static void sighting_on_stored(
-	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
+static void sync_on_sighted(void *arg, const struct db_rows *rows, const struct err *e)
 {
-	struct sync *s = item;
-	struct call *c = s->call;
+	struct sync *s = arg;
 
-	(void)arg, (void)rows, (void)row;
-	if (e->code != ERR_OK) {
-		call_fail(c, e);
-		return;
-	}
-	fleet_note_stored(c->app->fleet, c->who.worker_id, s->sighted);
-	call_reply(c, 200, sync_reply_fields, &s->reply);
+	(void)rows;
+	if (e->code == ERR_OK)
+		call_reply(s->call, 200, sync_reply_fields, &s->reply);
+	else
+		call_fail(s->call, e);
 }
 
 /* An answer renews what the worker holds: see fleet_is_stored. */
@@ -392,21 +375,17 @@ static void sync_reply_now(struct call *c)
 
 	if (fleet_is_stored(c->app->fleet, c->who.worker_id))
 		call_reply(c, 200, sync_reply_fields, &s->reply);
-	else if (db_group_add(c->app->reporter->sightings, s, s->call->who.worker_id.n, &e) < 0)
+	else if (sync_group_sight(c->app->sync_group, asked(s, sync_on_sighted), &e) < 0)
 		call_fail(c, &e);
 }
 
 static void ask_details(struct call *c)
 {
-	const struct sync *s = c->state;
-	struct db_unit *u = call_unit(c);
+	struct sync *s = c->state;
+	struct err e;
 
-	/* First, and durable: what is not known to be delivered may be given up, and is not read
-	 * then. */
-	worker_store_delivered(u, s->missing, s->missing_n);
-	for (size_t i = 0; i < s->missing_n; i++)
-		worker_store_assignment(u, s->missing[i]);
-	call_send(c, u, DB_WRITE, sync_on_details);
+	if (sync_group_details(c->app->sync_group, asked(s, sync_on_details), &e) < 0)
+		call_fail(c, &e);
 }
 
 static void park(struct call *c)
@@ -554,15 +533,19 @@ static void refuse(struct call *c, struct sync *s, struct str attempt, const str
 		arena_printf(c->arena, "%s%s%s", e->field, e->field[0] != '\0' ? ": " : "", e->msg);
 }
 
-static void sync_on_details(struct call *c, const struct db_rows *rows)
+static void sync_on_details(void *arg, const struct db_rows *rows, const struct err *failed)
 {
-	struct sync *s = c->state;
+	struct sync *s = arg;
+	struct call *c = s->call;
 	struct assignment *list = arena_array_of(c->arena, struct assignment, s->missing_n);
 	struct assignment_size left = room_of(s), takes;
 	struct err e;
 	size_t n = 0;
 
-	rows++; /* of the statement before */
+	if (failed->code != ERR_OK) {
+		call_fail(c, failed);
+		return;
+	}
 	s->refused = arena_array_of(c->arena, struct str, s->missing_n);
 	s->why = arena_array_of(c->arena, struct str, s->missing_n);
 	s->refused_n = 0;
