@@ -63,8 +63,27 @@ static const char *fault_in(const struct call *c, const struct err *e)
 	return strstr(c->route->path, segment) != NULL ? "path" : "body";
 }
 
-void call_fail(struct call *c, const struct err *e)
+/* Which file it was, and where, is for those who run the server: they find it in its log. */
+static const struct err *without_paths(const struct err *e, struct err *room)
 {
+	if (e->code == ERR_NO_SPACE)
+		(void)err_set(
+			room, ERR_NO_SPACE, "The server has no space left; nothing was stored");
+	else if (e->code == ERR_IO)
+		(void)err_set(room, ERR_IO, "The server cannot read or write its files");
+	else
+		return e;
+	return room;
+}
+
+void call_fail(struct call *c, const struct err *why)
+{
+	struct err room;
+	const struct err *e = without_paths(why, &room);
+
+	if (e != why)
+		log_error("request failed", LOG_S("request", c->req->id),
+			LOG_S("operation", c->route->id), LOG_E(why));
 	if (e->code == ERR_INTERNAL || e->code == ERR_CORRUPT)
 		log_error("request failed", LOG_S("request", c->req->id),
 			LOG_S("operation", c->route->id), LOG_E(e), LOG_S("file", e->file),

@@ -220,6 +220,8 @@ def quote(text):
 class Server:
     """A tidemill-server with a database and a data folder of its own. settings: like TIDEMILL_<NAME>, in lower case."""
 
+    patience = 30  # seconds, for a start
+
     def __init__(self, pg, **settings):
         self.pg, self.settings = pg, settings
         self.proc = self.token = self.bootstrap = None
@@ -251,7 +253,7 @@ class Server:
     def start(self):
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen([str(program("tidemill-server"))], env=self.env(), stdout=log, stderr=log)
-        until(self.ready, 30, message=lambda: f"the server is not ready:\n{self.log()}")
+        until(self.ready, self.patience, message=lambda: f"the server is not ready:\n{self.log()}")
 
     def ready(self):
         assert self.proc.poll() is None, f"the server has ended with {self.proc.returncode}:\n{self.log()}"
