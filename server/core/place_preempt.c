@@ -101,7 +101,7 @@ static void find_borrowers(struct taking *t)
 	uint64_t gpus = 0, steps = 0;
 
 	for (uint32_t i = 0; i < s->running_n; i++)
-		if (is_limited(&s->projects[s->running[i].project]))
+		if (s->running[i].by == 0 && is_limited(&s->projects[s->running[i].project]))
 			order[n++] = i;
 	if (n > 1)
 		qsort_r(order, n, sizeof *order, by_claim, (void *)(uintptr_t)s->running);

@@ -33,7 +33,7 @@ static bool offers(const struct place_worker *w, const struct place_step *s)
 	return false;
 }
 
-static bool welcome(const struct place_worker *w, const struct place_step *s)
+bool sim_welcome(const struct place_worker *w, const struct place_step *s)
 {
 	if (w->offline || w->draining || !str_eq(w->pool, s->pool) || !offers(w, s))
 		return false;
@@ -47,7 +47,7 @@ static bool welcome(const struct place_worker *w, const struct place_step *s)
 }
 
 /* `idle`: if nothing ran on it. */
-static bool has_room(const struct sim_worker *w, const struct place_step *s, bool idle)
+bool sim_has_room(const struct sim_worker *w, const struct place_step *s, bool idle)
 {
 	double cpus = w->is.cpus - (idle ? 0 : (double)w->cpus_used / 1000);
 	uint64_t memory = w->is.memory - (idle ? 0 : w->memory_used);
@@ -68,7 +68,8 @@ static bool could_run(const struct sim *m, const struct place_step *s)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < m->t->workers_n; i++)
-		n += welcome(&m->t->workers[i].is, s) && has_room(&m->t->workers[i], s, true);
+		n += sim_welcome(&m->t->workers[i].is, s) &&
+		     sim_has_room(&m->t->workers[i], s, true);
 	return n >= place_nodes(s);
 }
 
@@ -98,7 +99,7 @@ static uint64_t most(const struct place_quota *q, bool borrowing)
 }
 
 /* Whether one more such step would be within the quota of its project. */
-static bool may_hold(const struct sim *m, const struct place_step *s, bool borrowing)
+bool sim_may_hold(const struct sim *m, const struct place_step *s, bool borrowing)
 {
 	const struct place_project *p = &m->t->projects[s->project];
 	const struct held h = held_by(m, s->project);
@@ -149,7 +150,7 @@ static int take(struct sim *m, const struct place_assignment *a, struct err *e)
 		if (s->workers[n] == a->worker)
 			return WRONG(e, "%.*s has two ranks on %.*s", STR_ARG(s->want.id),
 				STR_ARG(w->is.id));
-	if (!welcome(&w->is, &s->want) || (w->is.runtimes >> a->runtime & 1) == 0)
+	if (!sim_welcome(&w->is, &s->want) || (w->is.runtimes >> a->runtime & 1) == 0)
 		return WRONG(e, "%.*s may not go to %.*s", STR_ARG(s->want.id), STR_ARG(w->is.id));
 	if (take_gpus(w, s, me, a, e) < 0)
 		return -1;
@@ -188,8 +189,8 @@ int sim_check_placed(struct sim *m, struct err *e)
 		}
 		if (open != NULL && open->placed != 0)
 			return WRONG(e, "%.*s got a part of its workers", STR_ARG(open->want.id));
-		bool grant = may_hold(m, s, false);
-		if (!may_hold(m, s, true))
+		bool grant = sim_may_hold(m, s, false);
+		if (!sim_may_hold(m, s, true))
 			return WRONG(e, "%.*s is more than its project's quota", STR_ARG(s->id));
 		if (grant && borrowed)
 			return WRONG(e, "%.*s is granted, and came after what was borrowed",
@@ -212,6 +213,10 @@ int sim_check_placed(struct sim *m, struct err *e)
 /* Whether a step that could start there at once may have to leave the worker to another. */
 static bool is_kept(const struct sim *m, uint32_t worker, const struct place_step *s, uint32_t me)
 {
+	for (uint32_t i = 0; m->t->preempts && i < m->t->steps_n; i++)
+		for (uint32_t n = 0; n < m->t->steps[i].cleared_n; n++)
+			if (m->t->steps[i].cleared_on[n] == worker && &m->t->steps[i].want != s)
+				return true; /* of what is free there, some is set aside */
 	for (size_t i = 0; i < m->r.kept_n; i++) {
 		const struct place_kept *k = &m->r.kept[i];
 		if (k->worker != worker)
@@ -260,11 +265,11 @@ static int check_idle(struct sim *m, size_t i_waiting, struct err *e)
 
 	uint32_t n = 0;
 
-	if (!may_hold(m, s, true) || stands_back(m, i_waiting))
+	if (!sim_may_hold(m, s, true) || stands_back(m, i_waiting))
 		return 0;
 	for (uint32_t i = 0; i < m->t->workers_n; i++) {
 		const struct sim_worker *w = &m->t->workers[i];
-		n += welcome(&w->is, s) && has_room(w, s, false) && !is_kept(m, i, s, at);
+		n += sim_welcome(&w->is, s) && sim_has_room(w, s, false) && !is_kept(m, i, s, at);
 		if (n == place_nodes(s))
 			return WRONG(e, "%.*s waits although %.*s is free for it", STR_ARG(s->id),
 				STR_ARG(w->is.id));
@@ -313,8 +318,8 @@ static int check_kept(const struct sim *m, struct err *e)
 		const struct place_kept *k = &m->r.kept[i];
 		const struct sim_step *s = step_at(m, k->step);
 		const struct sim_worker *w = &m->t->workers[k->worker];
-		if (s->state != SIM_WAITS || !welcome(&w->is, &s->want) ||
-			!has_room(w, &s->want, true))
+		if (s->state != SIM_WAITS || !sim_welcome(&w->is, &s->want) ||
+			!sim_has_room(w, &s->want, true))
 			return WRONG(e, "%.*s is kept for %.*s, which cannot use it",
 				STR_ARG(w->is.id), STR_ARG(s->want.id));
 	}
@@ -343,7 +348,7 @@ static uint32_t find_head(const struct sim *m)
 		(void)kept_until(m, m->r.waiting[i], &kept);
 		if (kept) /* its quota may have been used up after its turn */
 			return m->r.waiting[i];
-		if (may_hold(m, s, true) && could_run(m, s) && !stands_back(m, i))
+		if (sim_may_hold(m, s, true) && could_run(m, s) && !stands_back(m, i))
 			return m->r.waiting[i];
 	}
 	return UINT32_MAX;
@@ -361,6 +366,15 @@ static bool outranked(const struct sim *m, const struct place_step *s, bool borr
 	return false;
 }
 
+/* Places are being cleared: for this moment it is not known what is free next. */
+static bool clears(const struct sim *m)
+{
+	for (uint32_t i = 0; m->t->preempts && i < m->t->steps_n; i++)
+		if (m->t->steps[i].cleared_n != 0)
+			return true;
+	return false;
+}
+
 static int check_head(struct sim *m, struct err *e)
 {
 	uint32_t at = find_head(m);
@@ -371,10 +385,10 @@ static int check_head(struct sim *m, struct err *e)
 	}
 	const struct sim_step *head = step_at(m, at);
 	const struct place_step *s = &head->want;
-	bool borrows = !may_hold(m, s, false);
+	bool borrows = !sim_may_hold(m, s, false);
 	bool kept;
 	int64_t until = kept_until(m, at, &kept);
-	if (!kept && m->now - s->queued_at >= PLACE_PATIENCE)
+	if (!kept && m->now - s->queued_at >= PLACE_PATIENCE && !clears(m))
 		return WRONG(e, "%.*s is first and has waited long, and nothing is kept for it",
 			STR_ARG(s->id));
 	if (m->head != m->step_of[at] || m->changed || borrows != m->head_borrows ||
@@ -437,7 +451,7 @@ static int check_quota_wait(struct sim *m, uint32_t project, struct err *e)
 	uint32_t at = find_eldest(m, project);
 	const struct place_step *s = at != UINT32_MAX ? &m->t->steps[at].want : NULL;
 
-	if (s == NULL || m->eldest[project] != at || may_hold(m, s, true) || passed_over(m, s))
+	if (s == NULL || m->eldest[project] != at || sim_may_hold(m, s, true) || passed_over(m, s))
 		m->eldest_since[project] = m->now;
 	m->eldest[project] = at;
 	if (s == NULL)
@@ -549,7 +563,7 @@ int sim_check_end(struct sim *m, struct err *e)
 		const struct place_step *s = &step_at(m, m->r.waiting[i])->want;
 		uint32_t n;
 		const struct place_blocker *b = place_blockers(&m->r, i, &n);
-		if (may_hold(m, s, true) && could_run(m, s))
+		if (sim_may_hold(m, s, true) && could_run(m, s))
 			return WRONG(e, "%.*s waits for ever", STR_ARG(s->id));
 		bool gone = b->kind == PLACE_OFFLINE || b->kind == PLACE_DRAINING ||
 			    (b->kind == PLACE_NODES && b->workers < place_nodes(s));

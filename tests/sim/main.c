@@ -25,11 +25,13 @@ static bool print_result(
 	const struct sim_trace *t, const struct sim_report *r, const struct err *e, bool ok)
 {
 	printf("%s sim %s seed=%llu steps=%u workers=%u passes=%zu placed=%zu lost=%zu kept=%zu "
-	       "replayed=%zu used=%.1f%% makespan=%.1fh longest_first=%.1fh longest_over=%.1fh "
+	       "replayed=%zu preempted=%zu work_lost=%.2f%% used=%.1f%% makespan=%.1fh "
+	       "longest_first=%.1fh longest_over=%.1fh "
 	       "longest_wait=%.1fh",
 		ok ? "ok" : "FAIL", t->name, (unsigned long long)t->seed, t->steps_n, t->workers_n,
-		r->passes, r->placed, r->lost, r->kept, r->replayed, 100 * r->used,
-		(double)r->makespan / (double)SIM_HOUR, (double)r->longest_head / (double)SIM_HOUR,
+		r->passes, r->placed, r->lost, r->kept, r->replayed, r->preempted,
+		100 * r->work_lost, 100 * r->used, (double)r->makespan / (double)SIM_HOUR,
+		(double)r->longest_head / (double)SIM_HOUR,
 		(double)r->longest_over / (double)SIM_HOUR,
 		(double)r->longest_wait / (double)SIM_HOUR);
 	printf("%s%s\n", ok ? "" : ": ", ok ? "" : e->msg);

@@ -1,5 +1,7 @@
 #include "tests/sim/sim.h"
 
+#define MOST_LOST 0.05 /* of all work */
+
 /* Books: what each worker's GPUs, cores and memory are used for is kept here, by step, without a
  * look at what placement believes. */
 
@@ -31,12 +33,14 @@ static bool runs_on(const struct sim_step *s, uint32_t worker)
 	return false;
 }
 
-static void put_back(struct sim *m, struct sim_step *s)
+void sim_put_back(struct sim *m, struct sim_step *s)
 {
 	release(m, s);
 	s->state = SIM_WAITS;
 	s->want.queued_at = m->now;
 	s->kept_n = 0;
+	s->by = 0;
+	s->ends_at = 0;
 	m->report.lost++;
 }
 
@@ -50,7 +54,7 @@ static void change(struct sim *m, const struct sim_change *c)
 	for (uint32_t i = 0; c->kind == SIM_OFFLINE && i < m->t->steps_n; i++) {
 		struct sim_step *s = &m->t->steps[i];
 		if (runs_on(s, c->worker)) /* one of its workers is enough */
-			put_back(m, s);
+			sim_put_back(m, s);
 	}
 }
 
@@ -65,7 +69,9 @@ static int64_t next_time(const struct sim *m)
 		if (s->state == SIM_LATER)
 			at = s->arrives;
 		else if (s->state == SIM_RUNS)
-			at = s->started + s->lasts;
+			at = s->ends_at != 0 && s->ends_at < s->started + s->lasts
+				     ? s->ends_at
+				     : s->started + s->lasts;
 		next = at < next ? at : next;
 	}
 	return next;
@@ -82,10 +88,12 @@ static void happen(struct sim *m)
 			s->want.queued_at = s->arrives;
 		} else if (s->state == SIM_RUNS && s->started + s->lasts <= m->now) {
 			release(m, s);
+			s->by = 0;
 			s->state = SIM_ENDED;
 			m->report.makespan = m->now - t->began;
 		}
 	}
+	sim_preempt_happen(m);
 	while (m->changes_done < t->changes_n && t->changes[m->changes_done].at <= m->now)
 		change(m, &t->changes[m->changes_done++]);
 }
@@ -137,10 +145,13 @@ static void see_steps(struct sim *m, struct place_step *steps, struct place_runn
 			m->step_of[m->s.steps_n] = i;
 			steps[m->s.steps_n] = s->want;
 			steps[m->s.steps_n].kept = s->kept_on;
+			steps[m->s.steps_n].cleared = s->cleared_on;
+			steps[m->s.steps_n].cleared_n = s->cleared_n;
 			steps[m->s.steps_n++].kept_n = s->kept_n;
 			continue;
 		}
-		for (uint32_t n = 0; s->state == SIM_RUNS && n < place_nodes(&s->want); n++)
+		for (uint32_t n = 0; s->state == SIM_RUNS && n < place_nodes(&s->want); n++) {
+			m->running_of[m->s.running_n] = i;
 			running[m->s.running_n++] = (struct place_running){ .worker = s->workers[n],
 				.cpus = s->want.cpus,
 				.memory = s->want.memory,
@@ -148,6 +159,7 @@ static void see_steps(struct sim *m, struct place_step *steps, struct place_runn
 				.gpus_n = s->want.gpus.count,
 				.ends_by = s->want.time_limit != 0 ? s->started + s->want.time_limit
 								   : 0 };
+		}
 	}
 }
 
@@ -170,7 +182,12 @@ static void see(struct sim *m)
 		.workers_n = t->workers_n,
 		.now = m->now,
 		.seed = t->seed ^ m->report.passes };
+	m->running_of = arena_array_of(m->arena, uint32_t, nodes);
 	see_steps(m, steps, running);
+	for (size_t i = 0; t->preempts && i < m->s.running_n; i++)
+		sim_preempt_see(m, m->running_of[i], &running[i]);
+	m->s.pools = &t->pool;
+	m->s.pools_n = t->preempts;
 }
 
 /* ---- one pass -------------------------------------------------------------------- */
@@ -202,6 +219,8 @@ static int pass_once(struct sim *m, struct err *e)
 		rc = sim_check_waiting(m, e);
 	if (rc == 0)
 		rc = sim_check_why(m, a, e);
+	if (rc == 0 && m->t->preempts)
+		rc = sim_check_preempted(m, e);
 	remember_kept(m);
 	m->report.placed += m->r.placed_n;
 	m->report.passes++;
@@ -255,10 +274,23 @@ static int used_enough(struct sim *m, struct err *e)
 	return 0;
 }
 
+/* Of all work as it was at the beginning: what preemption has cost. */
+static int lost_little(struct sim *m, double work, struct err *e)
+{
+	m->report.work_lost = work > 0 ? m->report.work_lost / work : 0;
+	return m->report.work_lost > MOST_LOST
+		       ? err_set(e, ERR_INTERNAL, "%.2f %% of the work was lost by preemption",
+				 100 * m->report.work_lost)
+		       : 0;
+}
+
 int sim_run(struct sim_trace *t, struct sim_report *ret, struct err *e)
 {
 	struct sim m = { .t = t, .head = UINT32_MAX };
+	double gpus, work = (double)least_makespan(t, &gpus);
 	int rc = 0;
+
+	work *= gpus;
 
 	m.eldest = arena_array_of(t->arena, uint32_t, t->projects_n + 1u);
 	m.eldest_since = arena_array_of(t->arena, int64_t, t->projects_n + 1u);
@@ -276,6 +308,8 @@ int sim_run(struct sim_trace *t, struct sim_report *ret, struct err *e)
 	m.now = t->began + m.report.makespan;
 	if (rc == 0)
 		rc = used_enough(&m, e);
+	if (rc == 0)
+		rc = lost_little(&m, work, e);
 	if (rc == 0) {
 		m.arena = arena_new(SIZE_MAX / 4);
 		see(&m);

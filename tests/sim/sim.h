@@ -24,6 +24,12 @@ struct sim_step {
 	struct str *gpus; /* those of node 0, then those of node 1, … */
 	uint32_t *kept_on; /* workers that the last pass kept for it */
 	uint32_t kept_n;
+	bool firm; /* never to be ended for another */
+	uint32_t by; /* step + 1 for which it is being ended, by ends_at */
+	int64_t ends_at;
+	uint32_t *ended_for, ended_for_n; /* steps for which it was ended so far */
+	uint32_t *cleared_on, cleared_n; /* workers on which others are ended for it, since then: */
+	int64_t cleared_at;
 	int64_t kept_since; /* that a worker was kept for it although it had waited long; 0: not */
 };
 
@@ -55,6 +61,8 @@ struct sim_trace {
 	struct sim_change *changes; /* in order of time */
 	uint32_t projects_n, workers_n, steps_n, changes_n;
 	int64_t began;
+	struct place_pool pool; /* of all workers, where it preempts */
+	bool preempts;
 	uint32_t replay_every, why_every; /* passes; 0: never */
 	double least_used; /* of all GPU time up to the least makespan; 0: not asked */
 	bool steady; /* one priority, no quota, no change of workers */
@@ -63,7 +71,8 @@ struct sim_trace {
 
 /* What a whole simulation was like. */
 struct sim_report {
-	size_t passes, placed, lost, replayed, kept;
+	size_t passes, placed, lost, replayed, kept, preempted;
+	double work_lost; /* by that, of all GPU time */
 	int64_t makespan, longest_head, longest_over, longest_wait;
 	double used; /* of all GPU time up to the least makespan */
 };
@@ -77,7 +86,7 @@ struct sim {
 	struct arena *arena;
 	struct place_snapshot s;
 	struct place_result r;
-	uint32_t *step_of; /* of the snapshot's steps */
+	uint32_t *step_of, *running_of; /* of the snapshot's steps, and of what runs */
 	bool *granted; /* of the placements: within what the quota of its project grants */
 	bool changed; /* workers have come or gone since the last pass */
 	/* Who is first of those that wait and could run. */
@@ -103,6 +112,15 @@ uint32_t sim_draw(struct sim_trace *t, uint32_t n); /* below n */
 /* run.c: until nothing happens any more. -1: a promise was broken; e says which, and when. */
 int sim_run(struct sim_trace *t, struct sim_report *ret, struct err *e) MUST_CHECK;
 
+/* preempt.c: what is ended for others, in worlds that preempt. */
+void sim_preempt_see(struct sim *m, uint32_t step, struct place_running *x);
+/* Those that were asked to end have done so. */
+void sim_preempt_happen(struct sim *m);
+int sim_check_preempted(struct sim *m, struct err *e) MUST_CHECK;
+
+/* run.c: it waits again, and so on. */
+void sim_put_back(struct sim *m, struct sim_step *s);
+
 /* check.c: after a pass; books the placements. */
 int sim_check_placed(struct sim *m, struct err *e) MUST_CHECK;
 int sim_check_waiting(struct sim *m, struct err *e) MUST_CHECK;
@@ -112,5 +130,10 @@ int sim_check_replay(struct sim *m, struct err *e) MUST_CHECK;
 int sim_check_why(struct sim *m, const struct arena *a, struct err *e) MUST_CHECK;
 /* When nothing happens any more: who still waits could never run. */
 int sim_check_end(struct sim *m, struct err *e) MUST_CHECK;
+/* Whether it may go to the worker at all; has room for it, if nothing ran (`idle`) or beside what
+ * does; and whether its project may hold it, too. */
+bool sim_welcome(const struct place_worker *w, const struct place_step *s);
+bool sim_has_room(const struct sim_worker *w, const struct place_step *s, bool idle);
+bool sim_may_hold(const struct sim *m, const struct place_step *s, bool borrowing);
 
 #endif

@@ -335,6 +335,44 @@ static void make_quota(struct sim_trace *t, uint32_t size)
 	arrive(t, 0.8);
 }
 
+/* ---- who takes whose place ------------------------------------------------------------ */
+
+static void preempts(struct sim_trace *t, enum place_preemption how)
+{
+	t->preempts = true;
+	t->pool = place_pool_default;
+	t->pool.name = STR("default");
+	t->pool.preemption = how;
+}
+
+static void make_preempt(struct sim_trace *t, uint32_t size)
+{
+	make_priorities(t, size);
+	preempts(t, PLACE_PREEMPT_PRIORITY);
+	for (uint32_t i = 0; i < t->steps_n; i++) {
+		t->steps[i].firm = sim_draw(t, 10) == 0;
+		if (sim_draw(t, 25) == 0)
+			t->steps[i].want.nodes = 2;
+	}
+}
+
+/* What is granted is all that there is; each project borrows while others want less. */
+static void make_reclaim(struct sim_trace *t, uint32_t size)
+{
+	for (uint32_t i = 0; i < 4 * size; i++)
+		add_project(t, 1)->gpus_quota = (struct place_quota){ true, 6, 18 };
+	for (uint32_t i = 0; i < 3 * size; i++)
+		(void)add_worker(t, h100, 80 * GIB);
+	for (uint32_t i = 0; i < 500 * size; i++) {
+		struct sim_step *s = add_step(t, 1 + sim_draw(t, 3), minutes(t, 5, 180));
+		s->want.project = sim_draw(t, t->projects_n);
+		s->want.time_limit = sim_draw(t, 2) * 2 * s->lasts;
+		s->want.priority = (int32_t)sim_draw(t, 2);
+	}
+	arrive(t, 0.9);
+	preempts(t, sim_draw(t, 2) == 0 ? PLACE_PREEMPT_QUOTA : PLACE_PREEMPT_PRIORITY);
+}
+
 /* ---- workers that come and go --------------------------------------------------------- */
 
 static int by_time(const void *pa, const void *pb)
@@ -419,10 +457,10 @@ static const struct {
 	{ "priorities", make_priorities }, { "projects", make_projects }, { "wide", make_wide },
 	{ "gangs", make_gangs }, { "gang_churn", make_gang_churn }, { "shares", make_shares },
 	{ "quota", make_quota }, { "churn", make_churn }, { "large", make_large },
-	{ "empty", make_empty } };
+	{ "preempt", make_preempt }, { "reclaim", make_reclaim }, { "empty", make_empty } };
 enum { WORLDS = sizeof worlds / sizeof worlds[0] };
 const char *const sim_trace_names[] = { "packable", "mixed", "priorities", "projects", "wide",
-	"gangs", "gang_churn", "shares", "quota", "churn", "large", NULL };
+	"gangs", "gang_churn", "shares", "quota", "preempt", "reclaim", "churn", "large", NULL };
 
 struct sim_trace *sim_trace_new(const char *name, uint32_t size, uint64_t seed)
 {
