@@ -25,6 +25,11 @@ bool place_promised(const struct place_pass *p, const struct place_running *x)
 	return x->by != 0 && place_clearing(p, x->by - 1) != NULL;
 }
 
+bool place_ends_soon(const struct place_pass *p, const struct place_running *x)
+{
+	return x->by != 0 || (x->ends_by != 0 && x->ends_by <= p->now + PLACE_GRACE);
+}
+
 int64_t place_cleared_by(const struct place_pass *p, const struct place_clearing *c)
 {
 	int64_t at = p->s->now;
@@ -156,33 +161,42 @@ bool place_has_cleared(const struct place_pass *p, const struct place_clearing *
 
 /* ---- at the beginning of a pass -------------------------------------------------- */
 
-/* What must be set aside on one slot; false: with what is being freed it would not be enough. */
+/* What must be set aside on one slot of what is free there: what those that are ended for the step
+ * will not give. Something else may be about to end, which was counted on, too; false: even with
+ * that it would not be enough. */
 static bool aside_of(
 	const struct place_pass *p, uint32_t step, uint32_t worker, struct place_aside *ret)
 {
 	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
 	const struct place_slot *slot = &p->slots[p->slot_of[worker]];
 	uint32_t all;
-	int64_t held[DIMS], free[DIMS] = { slot->cpus, (int64_t)slot->memory, (int64_t)slot->disk,
-		place_matching(p, slot, place_kinds(p, shape), &all) };
+	int64_t held[DIMS],
+		soon[DIMS] = { slot->cpus, (int64_t)slot->memory, (int64_t)slot->disk,
+			place_matching(p, slot, place_kinds(p, shape), &all) },
+		free[DIMS];
 
+	memcpy(free, soon, sizeof free);
 	ret->slot = p->slot_of[worker];
 	memcpy(ret->amounts, shape->need, sizeof ret->amounts);
 	if (!place_bit(p->wheres[p->sites[shape->site].where].slots, ret->slot))
 		return false;
 	for (size_t i = 0; i < p->s->running_n; i++) {
 		const struct place_running *x = &p->s->running[i];
-		if (x->by != step + 1 || x->worker != worker)
+		if (x->worker != worker || !place_ends_soon(p, x))
 			continue;
 		place_held(p, shape, x, held);
-		for (int d = 0; d < DIMS; d++)
-			ret->amounts[d] -= held[d];
+		for (int d = 0; d < DIMS; d++) {
+			soon[d] += held[d];
+			ret->amounts[d] -= x->by == step + 1 ? held[d] : 0;
+		}
 	}
 	for (int d = 0; d < DIMS; d++) {
+		if (shape->need[d] > soon[d])
+			return false;
+		if (ret->amounts[d] > free[d])
+			ret->amounts[d] = free[d];
 		if (ret->amounts[d] < 0)
 			ret->amounts[d] = 0;
-		if (ret->amounts[d] > free[d])
-			return false;
 	}
 	return true;
 }

@@ -207,6 +207,8 @@ bool place_has_cleared(const struct place_pass *p, const struct place_clearing *
 	struct place_pick picks[PLACE_NODES_MAX]);
 /* Whether what it holds will be its that it is being ended for. */
 bool place_promised(const struct place_pass *p, const struct place_running *x);
+/* It is being ended, or its time limit ends it within the grace. */
+bool place_ends_soon(const struct place_pass *p, const struct place_running *x);
 /* When all that is being ended for the step has ended, at the latest. */
 int64_t place_cleared_by(const struct place_pass *p, const struct place_clearing *c);
 /* What an attempt holds there: GPUs of the kinds that the step wants. */

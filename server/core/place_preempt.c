@@ -165,11 +165,6 @@ static void promise(struct taking *t, uint32_t step, uint32_t at)
 		add_gpus(t, &p->slots[at], place_kinds(p, shape), -shape->need[DIM_GPUS]);
 }
 
-static bool ends_soon(const struct place_pass *p, const struct place_running *x)
-{
-	return x->by != 0 || (x->ends_by != 0 && x->ends_by <= p->now + PLACE_GRACE);
-}
-
 /* What was set aside is free, too, and promised with the rest of what its step needs. */
 static void promise_cleared(struct taking *t)
 {
@@ -271,7 +266,7 @@ static bool candidate(const struct taking *t, uint32_t step, uint32_t running,
 	*ret = (struct victim){ .id = p->s->running[running].id, .running = running };
 	do {
 		const struct place_running *x = &p->s->running[i];
-		if (x->fixed || ends_soon(p, x) || t->gone[i] || is_spared(x, step) ||
+		if (x->fixed || place_ends_soon(p, x) || t->gone[i] || is_spared(x, step) ||
 			!may_end(t, step, i, &reclaimed))
 			return false;
 		ret->attempts++;
@@ -446,7 +441,7 @@ static void taking_init(struct taking *t, struct place_pass *p)
 		BUG_ON(x->project >= s->projects_n);
 		t->next[i] = t->first[at];
 		t->first[at] = i + 1;
-		if (ends_soon(p, x))
+		if (place_ends_soon(p, x))
 			add_running(t, x);
 		else if (!x->fixed && x->priority < t->least)
 			t->least = x->priority;
