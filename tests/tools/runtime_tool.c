@@ -257,6 +257,28 @@ static void folder(const struct tool *t, const char *name, char out[512], bool m
 		die(name);
 }
 
+static void on_probed(void *arg, const struct runtime_about *about)
+{
+	struct tool *t = arg;
+	const struct runtime_ref ref = { t->spec.attempt, t->ctl, t->secrets_dir };
+
+	(void)about;
+	runtime_start(t->r, &t->spec, on_note, on_started, t);
+	if (!t->stop_meanwhile)
+		return;
+	t->waiting++;
+	runtime_stop(t->r, &ref, RUNTIME_STOP_KILL, on_stopped, t);
+}
+
+static void on_probed_poll(void *arg, const struct runtime_about *about)
+{
+	struct tool *t = arg;
+	const struct runtime_ref ref = { t->spec.attempt, t->ctl, t->secrets_dir };
+
+	(void)about;
+	runtime_poll(t->r, &ref, on_status, t);
+}
+
 static void act(struct tool *t, const char *verb)
 {
 	const struct runtime_ref ref = { t->spec.attempt, t->ctl, t->secrets_dir };
@@ -265,13 +287,9 @@ static void act(struct tool *t, const char *verb)
 	if (strcmp(verb, "probe") == 0) {
 		runtime_probe(t->r, on_about, t);
 	} else if (strcmp(verb, "start") == 0) {
-		runtime_start(t->r, &t->spec, on_note, on_started, t);
-		if (t->stop_meanwhile) {
-			t->waiting++;
-			runtime_stop(t->r, &ref, RUNTIME_STOP_KILL, on_stopped, t);
-		}
+		runtime_probe(t->r, on_probed, t); /* as a worker does, before anything else */
 	} else if (strcmp(verb, "poll") == 0) {
-		runtime_poll(t->r, &ref, on_status, t);
+		runtime_probe(t->r, on_probed_poll, t);
 	} else if (strcmp(verb, "stop") == 0) {
 		runtime_stop(t->r, &ref, t->how, on_done, t);
 	} else if (strcmp(verb, "list") == 0) {

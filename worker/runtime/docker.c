@@ -158,9 +158,19 @@ static void probe_on_version(void *arg, const struct fetch_reply *reply, const s
 	struct str version = jsn_get_str(jsn_get(jsn_root(doc), "Version"));
 	(void)str_print(
 		c->call.about.version, sizeof c->call.about.version, "%.*s", STR_ARG(version));
+	c->d->podman = false;
+	const struct jsn *parts = jsn_get(jsn_root(doc), "Components");
+	for (size_t i = 0; i < jsn_count(parts); i++)
+		if (str_is(jsn_get_str(jsn_get(jsn_at(parts, i), "Name")), "Podman Engine"))
+			c->d->podman = true;
 	jsn_doc_free(doc);
 	docker_send(c, &(struct docker_request){ .path = "/info", .timeout = SHORT_TIMEOUT },
 		probe_on_info);
+}
+
+void docker_read_info(struct docker *d, const struct jsn *info)
+{
+	d->live_restore = d->podman || jsn_get_bool(jsn_get(info, "LiveRestoreEnabled"), false);
 }
 
 static void probe_on_info(void *arg, const struct fetch_reply *reply, const struct err *failed)
@@ -176,13 +186,13 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 	}
 	const struct jsn *info = jsn_root(doc), *options = jsn_get(info, "SecurityOptions");
 	c->d->remapped = false;
-	c->d->live_restore = jsn_get_bool(jsn_get(info, "LiveRestoreEnabled"), false);
+	docker_read_info(c->d, info);
 	for (size_t i = 0; i < jsn_count(options); i++)
 		if (str_starts(jsn_get_str(jsn_at(options, i)), STR("name=userns")))
 			c->d->remapped = true;
 	about->ok = true;
 	about->survives_daemon = c->d->live_restore;
-	c->d->gpus = docker_gpus_how(info, "");
+	c->d->gpus = c->d->podman ? DOCKER_GPUS_NONE : docker_gpus_how(info, "");
 	about->gpus = c->d->gpus != DOCKER_GPUS_NONE;
 	if (!about->survives_daemon)
 		(void)str_print(about->note, sizeof about->note,

@@ -39,6 +39,7 @@ struct docker {
 	bool host_gateway, closing;
 	/* As far as a probe has told: */
 	bool remapped; /* the daemon maps user ids */
+	bool podman; /* containers belong to nobody but their monitors */
 	bool live_restore; /* containers outlive it */
 	bool low_limits; /* it may not set limits of resources above its own */
 	enum docker_gpus gpus;
@@ -72,6 +73,8 @@ void docker_send(struct docker_call *c, const struct docker_request *q, fetch_do
  * with the daemon's own words, or why there was no reply. */
 int docker_answer(struct docker_call *c, const struct fetch_reply *reply, const struct err *failed,
 	struct err *e) MUST_CHECK;
+/* What /info tells of how containers live. */
+void docker_read_info(struct docker *d, const struct jsn *info);
 /* The same for a request that is no flow's. */
 int docker_reply(const struct docker *d, const struct fetch_reply *reply, const struct err *failed,
 	struct err *e) MUST_CHECK;

@@ -6,6 +6,8 @@
  * SETGID) and to signal it (KILL). The step has none, and no_new_privileges keeps it so. A worker
  * that is not root runs everything as its own user, since it could not read the results otherwise.
  */
+#include "lib/base/fs.h"
+#include "lib/base/num.h"
 #include "lib/json/json_write.h"
 #include "worker/runtime/docker.h"
 #include "worker/runtime/launch.h"
@@ -19,7 +21,7 @@
 #define TMP_READ_ONLY INT64_C(1073741824)
 #define RDMA_DIR      "/dev/infiniband"
 
-enum { OOM_SCORE = 500, STOP_MARGIN = 15, FILES_OPEN = 65536 };
+enum { OOM_SCORE = 500, STOP_MARGIN = 15, FILES_OPEN = 65536, PROCESSES = 32768, SMALL_FILE = 64 };
 
 static void put_list(struct jsn_out *w, const char *name, const char *const *list)
 {
@@ -97,12 +99,26 @@ static void put_limit(struct jsn_out *w, const char *name, int64_t value)
 }
 
 /* A daemon can seldom raise what it has itself, which is seldom less than what we have. */
-static int64_t files_open(void)
+static int64_t own_limit(int which, int64_t most)
 {
 	struct rlimit l;
 
-	return getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max < FILES_OPEN ? (int64_t)l.rlim_max
-									    : FILES_OPEN;
+	return getrlimit(which, &l) == 0 && l.rlim_max < (rlim_t)most ? (int64_t)l.rlim_max : most;
+}
+
+/* The kernel's own bound, which is also what Podman sets for itself. */
+static int64_t processes(void)
+{
+	int64_t n = PROCESSES;
+	struct buf text;
+	struct err e;
+
+	buf_init(&text, SMALL_FILE);
+	if (fs_read("/proc/sys/kernel/pid_max", &text, &e) == 0)
+		(void)num_parse_i64(
+			str_slice(buf_str(&text), 0, strcspn(text.p, "\n")), 1, INT64_MAX, &n);
+	buf_done(&text);
+	return n;
 }
 
 /* Only steps with GPUs: nothing else gains by it, and it is a way around the network's rules. */
@@ -128,8 +144,10 @@ static void put_resources(struct jsn_out *w, const struct docker *d, const struc
 	jsn_key(w, "Ulimits");
 	jsn_list_begin(w);
 	put_limit(w, "core", 0);
-	if (!d->low_limits)
-		put_limit(w, "nofile", files_open());
+	if (!d->low_limits || d->podman)
+		put_limit(w, "nofile", own_limit(RLIMIT_NOFILE, FILES_OPEN));
+	if (d->podman) /* left to itself it asks for more than it may have */
+		put_limit(w, "nproc", own_limit(RLIMIT_NPROC, processes()));
 	if (!d->low_limits && wants_rdma(d, s))
 		put_limit(w, "memlock", -1); /* what the cards read is pinned */
 	jsn_list_end(w);

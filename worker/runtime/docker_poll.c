@@ -204,7 +204,7 @@ static void poll_on_info(void *arg, const struct fetch_reply *reply, const struc
 		poll_failed(p, &e);
 		return;
 	}
-	p->base.d->live_restore = jsn_get_bool(jsn_get(jsn_root(doc), "LiveRestoreEnabled"), false);
+	docker_read_info(p->base.d, jsn_root(doc));
 	jsn_doc_free(doc);
 	if (p->base.d->live_restore)
 		poll_ask_events(p);
@@ -247,6 +247,11 @@ static void poll_ask_events(struct poll *p)
 	int64_t now = clock_now(&clock_real);
 	char path[DOCKER_PATH_MAX];
 
+	if (p->base.d->podman) { /* has no word of who asked for what */
+		p->base.call.status.outside = true;
+		rtcall_settle(&p->base.call, NULL);
+		return;
+	}
 	/* {"container":["ID"]} */
 	(void)str_print(path, sizeof path,
 		"/events?since=%lld&until=%lld.%06lld&filters=%%7B%%22container%%22%%3A%%5B%%22%s"
@@ -271,12 +276,8 @@ static int last_kill(struct str events, bool *ret_polite)
 			continue;
 		struct str action = jsn_get_str(jsn_get(jsn_root(doc), "Action"));
 		struct str text = jsn_get_str(jsn_find(jsn_root(doc), "/Actor/Attributes/signal"));
-		if (action.n == 0)
-			action = jsn_get_str(jsn_get(jsn_root(doc), "status"));
 		if (str_is(action, "kill") && !num_parse_i64(text, 1, 64, &signo))
 			signo = SIGKILL;
-		else if (signo == 0 && (str_is(action, "stop") || str_is(action, "remove")))
-			signo = SIGTERM; /* Podman has no word of the signal */
 		*ret_polite = *ret_polite || signo == SIGTERM;
 		jsn_doc_free(doc);
 	}

@@ -134,6 +134,12 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 		start_fail(s, RUNTIME_BLAME_SPEC, &e);
 		return;
 	}
+	/* Podman would leave them out, and start it all the same. */
+	if (d->podman && spec->gpus != NULL && spec->gpus[0] != NULL) {
+		(void)err_set(&e, ERR_UNAVAILABLE, "Podman gives no GPUs by this interface");
+		start_fail(s, RUNTIME_BLAME_GPU, &e);
+		return;
+	}
 	s->spec = rtcall_copy_spec(s->base.call.a, spec);
 	s->base.call.attempt = s->spec->attempt;
 	s->image = s->spec->image_ref != NULL ? s->spec->image_ref : s->spec->image;
@@ -291,7 +297,8 @@ static void start_on_created(void *arg, const struct fetch_reply *reply, const s
 	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
-	if (rc < 0 && e.code == ERR_CONFLICT) {
+	/* Podman has no code for a name that is taken. */
+	if (rc < 0 && (e.code == ERR_CONFLICT || strstr(e.msg, "is already in use") != NULL)) {
 		docker_send(&s->base,
 			&(struct docker_request){
 				.path = docker_path(path, s->spec->attempt, "/json") },
