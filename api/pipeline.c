@@ -18,6 +18,7 @@ const char *const log_action_names[] = { "label", "stop_retrying", "avoid_node",
 const char *const lost_policy_names[] = { "keep", "stop", NULL };
 const char *const gate_test_names[] = { "paired_bootstrap", NULL };
 const char *const gate_metric_names[] = { "mae", "rmse", "accuracy", NULL };
+const char *const select_mode_names[] = { "min", "max", NULL };
 static const char *const pipeline_kinds[] = { "Pipeline", NULL };
 
 #define AT(member)  offsetof(struct THIS, member)
@@ -207,6 +208,32 @@ const struct field log_policy_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS matrix_select
+static const struct field matrix_select_fields[] = {
+	{ "metric", FIELD_STR, Q, AT(metric), .min = 1, .max = 250,
+		.doc = "A metric that every combination records" },
+	{ "mode", FIELD_ENUM, 0, AT(mode), .names = select_mode_names, .fallback = "min",
+		.doc = "Whether its least or its greatest last value is the best" },
+	{ 0 },
+};
+#undef THIS
+#define THIS matrix_spec
+static const struct field matrix_spec_fields[] = {
+	{ "values", FIELD_RAW, Q, AT(values), .max = 65536,
+		.schema = "{\"type\":\"object\",\"minProperties\":1,\"maxProperties\":16,"
+			  "\"additionalProperties\":{\"type\":\"array\",\"minItems\":1,"
+			  "\"maxItems\":256,\"items\":{\"type\":[\"string\",\"number\","
+			  "\"boolean\"]}}}",
+		.doc = "Lists of values by key: each combination is a step, at most 256" },
+	{ "max_parallel", FIELD_INT, 0, AT(max_parallel), .min = 1, .max = 256, .fallback = "256",
+		.doc = "How many of them may be queued or run at a time" },
+	{ "select", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(select), HAS(has_select),
+		.sub = matrix_select_fields,
+		.doc = "Which combination's outputs are those of the step; without it all are, "
+		       "each in a folder of its own" },
+	{ 0 },
+};
+#undef THIS
 #define THIS log_spec
 static const struct field log_spec_fields[] = {
 	{ "max", FIELD_SIZE, 0, AT(max), .min = 1 << 16, .fallback = "1GiB",
@@ -234,6 +261,9 @@ const struct field step_spec_fields[] = {
 		.max = 100,
 		.doc = "Steps that must have succeeded; their outputs are in "
 		       "TIDEMILL_INPUT_<STEP>" },
+	{ "matrix", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(matrix), HAS(has_matrix),
+		.sub = matrix_spec_fields,
+		.doc = "Run the step once for each combination of values, ${matrix.KEY}" },
 	{ "if", FIELD_STR, FIELD_OMIT_EMPTY, AT(condition), .min = 1, .max = 255,
 		.doc = "Skip the step, and what needs it, unless this is true: ${…} of a boolean" },
 	{ "run", FIELD_RAW, Q, AT(run), .max = RUN_MAX,

@@ -149,6 +149,21 @@ struct log_policy {
 };
 extern const struct field log_policy_fields[];
 
+enum select_mode { SELECT_MIN, SELECT_MAX };
+extern const char *const select_mode_names[];
+
+struct matrix_select {
+	struct str metric;
+	int mode; /* enum select_mode */
+};
+
+struct matrix_spec {
+	struct str values; /* JSON object: lists of texts, numbers and booleans by key */
+	int64_t max_parallel;
+	struct matrix_select select;
+	bool has_select;
+};
+
 struct log_spec {
 	int64_t max; /* bytes */
 	struct list policies; /* struct log_policy */
@@ -169,6 +184,8 @@ extern const struct field secret_use_fields[];
 struct step_spec {
 	struct str name;
 	struct list needs; /* struct str */
+	struct matrix_spec matrix;
+	bool has_matrix;
 	struct str condition; /* `if`: true or false, or ${…}; "": true */
 	struct str run; /* JSON text: a list, or a string for /bin/sh -c */
 	struct str image;

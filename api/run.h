@@ -80,6 +80,7 @@ extern const char *const attempt_state_names[];
 	X(NEED_FAILED, "need_failed", USER, "A step that it needs did not succeed")                \
 	X(NEED_SKIPPED, "need_skipped", USER, "A step that it needs was skipped")                  \
 	X(CONDITION_FALSE, "condition_false", USER, "Its condition is false")                      \
+	X(METRIC_MISSING, "metric_missing", USER, "No combination can be chosen by the metric")    \
 	X(BAD_VALUE, "bad_value", USER, "What another step has put out cannot be used here")       \
 	X(MODEL_INVALID, "model_invalid", USER, "The model could not be registered")               \
 	X(PREEMPTED, "preempted", PREEMPTED, "A step that goes first took its place")              \
@@ -156,6 +157,12 @@ struct step {
 	struct str attempt_id; /* the newest */
 	struct blocked blocked;
 	bool has_blocked;
+	struct str matrix; /* JSON: the values of this combination */
+	struct str matrix_of; /* the step that it is a combination of */
+	struct str selected; /* the combination that was chosen */
+	struct str metric; /* by which they are compared, */
+	double metric_value; /* and what this one has come to */
+	bool has_metric_value;
 	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
 	int64_t user_failures, infra_failures; /* attempts that a budget has paid for */
 	struct str image_ref;

@@ -78,7 +78,9 @@ VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/num
 	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
 VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COLUMN_STATE },
-	{ "ATTEMPTS", "/attempts", NARROW }, { "STARTED", "/started_at", T },
+	{ "ATTEMPTS", "/attempts", NARROW }, { "METRIC", "/metric" },
+	{ "VALUE", "/metric_value", COLUMN_REAL }, { "CHOSEN", "/selected" },
+	{ "VALUES", "/matrix", COLUMN_PAIRS, DETAILS }, { "STARTED", "/started_at", T },
 	{ "ENDED", "/ended_at", T, DETAILS }, LENGTH, { "NEEDS", "/needs", NARROW },
 	{ "RUN", "/run_id", DETAILS }, { "COMMAND", "/spec/run", SHAPED(command) },
 	{ "OUTPUTS", "/outputs", SHAPED(outputs) }, { "ATTEMPT", "/attempt_id", DETAILS },

@@ -17,7 +17,9 @@ WITH r AS MATERIALIZED (
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
 	r.finishing_work, r.look,
-	s.id, s.name, s.needs, s.late, s.state, s.reason, s.message,
+	s.id, s.name, s.needs, s.late, s.joins, s.matrix, s.matrix_of, s.slots,
+	CASE WHEN s.metric IS NOT NULL AND s.state <> 'waiting' THEN step_metric(s) END AS metric_value,
+	s.state, s.reason, s.message,
 	CASE WHEN s.ended_at IS NULL THEN s.spec END AS spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
 	CASE WHEN a.reason = 'preempted' THEN (SELECT count(DISTINCT o.number) FROM attempt o WHERE o.step_id = s.id AND o.reason = 'preempted')
 		ELSE 0 END AS preempted,
@@ -50,6 +52,51 @@ WHERE s.id = ANY ($1) AND s.id = x.id;
 -- params: ids text[], specs jsonb[]
 UPDATE step s SET spec = x.spec, late = false FROM unnest($1::text[], $2::jsonb[]) AS x(id, spec)
 WHERE s.id = ANY ($1) AND s.id = x.id;
+
+-- What a step is that stands for another one: its outputs, metrics, params and artifacts, none of them copied byte by byte.
+-- name: engine_take :exec
+-- params: ids text[], sources text[]
+WITH x AS (
+	SELECT x.id, f.id AS source, f.name, f.outputs, t.id AS tracking_id, t.made, o.id AS source_tracking
+	FROM unnest($1::text[], $2::text[]) AS x(id, source) JOIN step s ON s.id = x.id JOIN step f ON f.id = x.source
+	LEFT JOIN tracking_run t ON t.run_id = s.tracking_run LEFT JOIN tracking_run o ON o.run_id = f.tracking_run
+), files AS (
+	INSERT INTO step_output (step_id, name, path, size, digest)
+	SELECT x.id, o.name, o.path, o.size, o.digest FROM x JOIN step_output o ON o.step_id = x.source ON CONFLICT DO NOTHING
+), points AS (
+	INSERT INTO metric (made, tracking_id, key_id, step, time, value, is_nan)
+	SELECT x.made, x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
+	FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+), latest AS (
+	INSERT INTO metric_latest (tracking_id, key_id, step, time, value, is_nan)
+	SELECT x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
+	FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+), params AS (
+	INSERT INTO param (tracking_id, key, value) SELECT x.tracking_id, p.key, p.value
+	FROM x JOIN param p ON p.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+), artifacts AS (
+	INSERT INTO artifact (tracking_id, path, size, digest, media_type) SELECT x.tracking_id, a.path, a.size, a.digest, a.media_type
+	FROM x JOIN artifact a ON a.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+)
+UPDATE step s SET outputs = x.outputs, selected = CASE WHEN s.joins THEN x.name END FROM x WHERE s.id = x.id;
+
+-- A step that joins combinations without choosing one: their outputs, each in a folder of its own.
+-- name: engine_gather :exec
+-- params: ids text[]
+WITH m AS (
+	SELECT g.id, c.id AS source, c.outputs, substr(c.name, length(g.name) + 2) AS folder
+	FROM step g JOIN step c ON c.run_id = g.run_id AND c.matrix_of = g.name AND c.state = 'succeeded' WHERE g.id = ANY ($1)
+), files AS (
+	INSERT INTO step_output (step_id, name, path, size, digest)
+	SELECT m.id, o.name, m.folder || '/' || o.path, o.size, o.digest FROM m JOIN step_output o ON o.step_id = m.source
+	ON CONFLICT DO NOTHING
+), sums AS (
+	SELECT m.id, o.key, jsonb_build_object('kind', min(o.value ->> 'kind'), 'path', min(o.value ->> 'path'),
+		'files', sum((o.value ->> 'files')::bigint), 'bytes', sum((o.value ->> 'bytes')::bigint)) AS value
+	FROM m CROSS JOIN LATERAL jsonb_each(m.outputs) o GROUP BY m.id, o.key
+)
+UPDATE step s SET outputs = coalesce((SELECT jsonb_object_agg(u.key, u.value) FROM sums u WHERE u.id = s.id), '{}')
+WHERE s.id = ANY ($1);
 
 -- name: engine_look_set :exec
 -- params: id text, look bool

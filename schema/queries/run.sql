@@ -65,12 +65,14 @@ SELECT x.ord, made.number, made.experiment_id, made.created_at, made.version FRO
 INSERT INTO run_dataset (run_id, name, version_id)
 SELECT r, n, v FROM unnest($1::text[], $2::text[], $3::text[]) AS t(r, n, v);
 
--- more: what most steps do not have: late.
+-- more: what most steps do not have: late, joins, and of combinations matrix, matrix_of, slots, metric.
 -- name: step_insert :exec
 -- params: ids text[], run_ids text[], project_ids text[], names text[], positions bigint[], needs jsonb[], specs jsonb[], states text[], tracking_runs text[], more jsonb[]
-INSERT INTO step (id, run_id, project_id, name, position, needs, spec, state, tracking_run, queued_at, late)
+INSERT INTO step (id, run_id, project_id, name, position, needs, spec, state, tracking_run, queued_at, late, joins, matrix,
+	matrix_of, slots, metric)
 SELECT x.id, x.run_id, x.project_id, x.name, x.position::int, ARRAY(SELECT jsonb_array_elements_text(x.needs)), x.spec, x.state,
-	x.tracking_run, CASE WHEN x.state = 'queued' THEN now() END, x.more ? 'late'
+	x.tracking_run, CASE WHEN x.state = 'queued' THEN now() END, x.more ? 'late', x.more ? 'joins', x.more -> 'matrix',
+	x.more ->> 'matrix_of', coalesce((x.more ->> 'slots')::int, 0), x.more ->> 'metric'
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::text[], $9::text[],
 	$10::jsonb[]) AS x(id, run_id, project_id, name, position, needs, spec, state, tracking_run, more);
 
@@ -80,6 +82,19 @@ INSERT INTO tracking_run (run_id, experiment_id, project_id, made, step_id, name
 SELECT x.t, e.id, x.p, date_trunc('month', now())::date, x.s, x.n, 'SCHEDULED', $6, e.artifact_location || '/' || x.t || '/artifacts'
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS x(t, s, n, p, e)
 JOIN experiment e ON e.project_id = x.p AND e.name = x.e;
+
+-- Tracking runs of combinations stand below the one of the step that joins them, with their values as params.
+-- name: step_matrix_tracking :exec
+-- params: run_ids text[]
+WITH c AS (
+	SELECT t.id, g.tracking_run AS parent, s.matrix FROM step s JOIN step g ON g.run_id = s.run_id AND g.name = s.matrix_of
+	JOIN tracking_run t ON t.run_id = s.tracking_run WHERE s.run_id = ANY ($1)
+), parents AS (
+	UPDATE tracking_run t SET parent_run = c.parent FROM c WHERE t.id = c.id
+), tags AS (
+	INSERT INTO tag (tracking_id, key, value) SELECT id, 'mlflow.parentRunId', parent FROM c
+)
+INSERT INTO param (tracking_id, key, value) SELECT c.id, 'matrix.' || m.key, m.value FROM c CROSS JOIN LATERAL jsonb_each_text(c.matrix) m;
 
 -- name: run_get :one
 -- params: id text
@@ -126,6 +141,7 @@ SELECT id FROM gone;
 -- params: run_id text, after text, count bigint
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
+	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked,
 	lpad(s.position::text, 8, '0') AS page_key
@@ -135,6 +151,7 @@ FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY
 -- params: id text
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
+	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked
 FROM step s WHERE s.id = $1;

@@ -203,7 +203,12 @@ int dag_build(
 	order_steps(&b);
 	if (b.ordered < n)
 		return fail_circle(&b);
-	*ret = (struct dag){ .n = n, .order = b.order, .need_at = b.need_at, .need = b.need };
+	bool *joins = arena_array_of(a, bool, n + 1);
+	for (size_t i = 0; i < n; i++)
+		joins[i] = steps[i].joins;
+	*ret = (struct dag){
+		.n = n, .order = b.order, .need_at = b.need_at, .need = b.need, .joins = joins
+	};
 	return 0;
 }
 
@@ -215,9 +220,13 @@ enum needs { NEEDS_MET, NEEDS_OPEN, NEEDS_FAILED };
 static enum needs look_at_needs(const struct dag *d, const int *states, uint32_t step)
 {
 	enum needs all = NEEDS_MET;
+	size_t skipped = 0, n = d->need_at[step + 1] - d->need_at[step];
 
 	for (uint32_t k = d->need_at[step]; k < d->need_at[step + 1]; k++) {
 		int s = states[d->need[k]];
+		bool ignored = s == FSM_STEP_SKIPPED && d->joins[step] && ++skipped < n;
+		if (ignored)
+			continue;
 		if (s == FSM_STEP_FAILED || s == FSM_STEP_CANCELLED || s == FSM_STEP_SKIPPED)
 			return NEEDS_FAILED;
 		if (s != FSM_STEP_SUCCEEDED)

@@ -14,6 +14,8 @@ struct dag_step {
 	struct str name;
 	const struct str *needs;
 	size_t needs_n;
+	bool joins; /* it stands for those that it needs: what is skipped among them does not count,
+		       unless all are */
 };
 
 struct dag {
@@ -21,6 +23,7 @@ struct dag {
 	const uint32_t *order; /* each step after all that it needs; otherwise by position */
 	const uint32_t *need_at; /* step i needs need[need_at[i]] … need[need_at[i + 1] - 1] */
 	const uint32_t *need;
+	const bool *joins; /* by step */
 };
 
 /* ERR_INVALID with the pointer of the culprit (/STEP/needs/2): an unknown name, the step itself, a

@@ -292,12 +292,25 @@ static bool known_output(const struct check *c, struct str rest)
 			"the output '%.*s' of '%.*s' is not of kind value: only values can be "
 			"named here, files are in TIDEMILL_INPUT_<STEP>",
 			STR_ARG(key), STR_ARG(name));
+	else if (c->s->steps[step].matrix_n != 0 && !c->s->steps[step].selects)
+		(void)err_field(c->why, "",
+			"'%.*s' has a matrix without select: it is not said which combination's "
+			"'%.*s' is meant",
+			STR_ARG(name), STR_ARG(key));
 	else if (!needs_step(c, (size_t)step))
 		(void)err_field(c->why, "",
 			"'steps.%.*s.outputs.%.*s' is not there yet: '%.*s' does not need '%.*s'",
 			STR_ARG(name), STR_ARG(key), STR_ARG(names_shown(c->step->name)),
 			STR_ARG(name));
 	return c->why->code == ERR_OK;
+}
+
+static bool known_key(const struct check *c, struct str key)
+{
+	for (size_t i = 0; c->step != NULL && i < c->step->matrix_n; i++)
+		if (str_eq(c->step->matrix[i], key))
+			return true;
+	return false;
 }
 
 /* Everything is checked as if its value came later: only existence matters here. */
@@ -311,6 +324,8 @@ static bool known_name(const void *arg, struct str name, struct render_value *re
 		return true;
 	if (str_starts(name, STR("inputs.")))
 		return names_find(&c->inputs, str_slice(name, 7, name.n)) >= 0;
+	if (str_starts(name, STR("matrix.")))
+		return known_key(c, str_slice(name, 7, name.n));
 	if (str_starts(name, STR("steps.")))
 		return known_output(c, rest);
 	return false;
@@ -473,9 +488,16 @@ static int check_kind(struct check *c, struct str ref, enum spec_output_kind wan
 	size_t step, output;
 
 	if (spec_find_output(c->s, ref, &step, &output, c->e) == 0) {
-		if (c->s->steps[step].outputs[output].kind == (int)want)
+		const struct spec_step *st = &c->s->steps[step];
+		if (st->outputs[output].kind != (int)want)
+			(void)err_field(c->e, "", "must be an output of kind %s", kinds[want]);
+		else if (st->matrix_n != 0 && !st->selects)
+			(void)err_field(c->e, "",
+				"the step '%.*s' has a matrix without select: it is not said which "
+				"combination is meant",
+				STR_ARG(names_shown(st->name)));
+		else
 			return 0;
-		(void)err_field(c->e, "", "must be an output of kind %s", kinds[want]);
 	}
 	err_field_prefix(c->e, at);
 	return -1;

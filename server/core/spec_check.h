@@ -38,6 +38,9 @@ struct spec_step {
 	const struct spec_output *outputs;
 	size_t needs_n, argv_n, env_n, outputs_n;
 	struct str condition; /* "" when there is none */
+	const struct str *matrix; /* keys */
+	size_t matrix_n; /* 0: it has none */
+	bool selects; /* one combination stands for the step */
 	struct str image; /* "" when there is none; one with ${…} is checked once it is rendered */
 	bool wants_image; /* a runtime that needs one is acceptable */
 };

@@ -305,24 +305,63 @@ static struct str names_json(struct flow *f, const struct list *names)
 	return buf_keep(&b, f->arena);
 }
 
+/* What most steps do not have. */
+static struct str more_json(struct flow *f, const struct spec_row *r)
+{
+	struct buf b;
+
+	if (!r->late && !r->joins && r->matrix_of.n == 0)
+		return STR_NONE;
+	buf_init(&b, 65536);
+	struct jsn_out w = jsn_out(&b);
+	jsn_obj_begin(&w);
+	if (r->late) {
+		jsn_key(&w, "late");
+		jsn_bool(&w, true);
+	}
+	if (r->joins) {
+		jsn_key(&w, "joins");
+		jsn_bool(&w, true);
+	}
+	if (r->matrix_of.n != 0) {
+		jsn_key(&w, "matrix_of");
+		jsn_str(&w, r->matrix_of);
+		jsn_key(&w, "slots");
+		jsn_int(&w, r->slots);
+		jsn_key(&w, "matrix");
+		jsn_obj_begin(&w);
+		for (size_t i = 0; i < r->matrix.n; i++) {
+			jsn_key_str(&w, list_at(&r->matrix, struct field_pair, i)->key);
+			jsn_str(&w, list_at(&r->matrix, struct field_pair, i)->value);
+		}
+		jsn_obj_end(&w);
+	}
+	if (r->metric.n != 0) {
+		jsn_key(&w, "metric");
+		jsn_str(&w, r->metric);
+	}
+	jsn_obj_end(&w);
+	return buf_keep(&b, f->arena);
+}
+
 static int make_steps(struct flow *f)
 {
-	const struct list *steps = &f->file.spec.steps;
 	char id[ID_MAX], hex[ID_HEX + 1];
 
-	f->steps = arena_array_of(f->arena, struct step_row, steps->n);
-	for (size_t i = 0; i < steps->n; i++) {
-		const struct step_spec *s = list_at(steps, struct step_spec, i);
+	f->steps = arena_array_of(f->arena, struct step_row, f->rows.n);
+	for (size_t i = 0; i < f->rows.n; i++) {
+		const struct spec_row *r = list_at(&f->rows, struct spec_row, i);
 		f->steps[i] = (struct step_row){
 			.id = arena_str(f->arena, str_c(id_new(id, "st", f->app->clock))),
-			.name = s->name,
-			.needs = names_json(f, &s->needs),
+			.name = r->spec.name,
+			.needs = names_json(f, &r->needs),
 			.tracking_run = arena_str(f->arena, str_c(id_hex(hex))),
 			.state = STR("waiting"),
 			.position = (int64_t)i,
-			.more = f->late[i] ? STR("{\"late\":true}") : STR_NONE,
+			.more = more_json(f, r),
 		};
-		if (encode(f, step_spec_fields, s, &f->steps[i].spec) < 0)
+		f->has_matrix |= r->joins;
+		if (encode(f, step_spec_fields, &r->spec, &f->steps[i].spec) < 0)
 			return -1;
 	}
 	return 0;
@@ -331,11 +370,11 @@ static int make_steps(struct flow *f)
 /* Nothing has to be looked up or worked out for its steps when they become ready. */
 static bool is_plain(const struct flow *f)
 {
-	const struct list *steps = &f->file.spec.steps;
-
-	for (size_t i = 0; i < steps->n; i++)
-		if (f->late[i] || list_at(steps, struct step_spec, i)->condition.n != 0)
+	for (size_t i = 0; i < f->rows.n; i++) {
+		const struct spec_row *r = list_at(&f->rows, struct spec_row, i);
+		if (r->late || r->joins || r->spec.condition.n != 0)
 			return false;
+	}
 	return true;
 }
 
@@ -343,7 +382,7 @@ static bool is_plain(const struct flow *f)
  * that is not plain, is looked at afterwards. */
 static int make_plan(struct flow *f)
 {
-	const struct list *specs = &f->file.spec.steps;
+	const struct list *rows = &f->rows;
 	struct plan_run *run = &f->plan_run;
 	uint64_t random;
 
@@ -352,19 +391,19 @@ static int make_plan(struct flow *f)
 		return 0;
 	*run = (struct plan_run){ .id = f->run_id,
 		.project_id = f->in->project_id,
-		.n = specs->n,
+		.n = rows->n,
 		.version = 1,
 		.admitted = true,
 		.pipeline = f->file.metadata.name,
 		.state = RUN_QUEUED };
-	run->steps = arena_array_of(f->arena, struct plan_step, specs->n);
-	for (size_t i = 0; i < specs->n; i++)
+	run->steps = arena_array_of(f->arena, struct plan_step, rows->n);
+	for (size_t i = 0; i < rows->n; i++)
 		run->steps[i] = (struct plan_step){ .id = f->steps[i].id,
 			.name = f->steps[i].name,
 			.spec = f->steps[i].spec,
-			.parsed = list_at(specs, struct step_spec, i),
+			.parsed = &list_at(rows, struct spec_row, i)->spec,
 			.tracking_run = f->steps[i].tracking_run,
-			.needs = list_at(specs, struct step_spec, i)->needs,
+			.needs = list_at(rows, struct spec_row, i)->needs,
 			.state = STEP_WAITING };
 	id_random(&random, sizeof random);
 	return plan_make(run, clock_now(f->app->clock), random, f->arena, &f->plan, &f->err);
@@ -390,8 +429,7 @@ static void launch_write(struct flow *f)
 {
 	struct err e;
 
-	f->late = arena_array_of(f->arena, bool, f->file.spec.steps.n);
-	if (spec_render(&f->file.spec, &f->scope, f->arena, f->late, &f->err) < 0) {
+	if (spec_render(&f->file.spec, &f->scope, f->arena, &f->rows, &f->err) < 0) {
 		launch_fail(f);
 		return;
 	}

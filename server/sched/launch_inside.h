@@ -22,10 +22,11 @@ struct flow {
 	struct str *dataset_names, *dataset_ids; /* pinned */
 	int64_t *dataset_numbers;
 	size_t datasets_n;
-	struct step_row *steps;
+	struct step_row *steps; /* by row */
 	struct plan_run plan_run;
+	bool has_matrix;
 	bool look; /* by whoever is first, after the commit */
-	bool *late; /* by step: it names what comes later */
+	struct list rows; /* struct spec_row */
 	struct plan *plan; /* the first look at the run; NULL: left to progress_run */
 };
 

@@ -66,6 +66,8 @@ struct batch {
 	struct launch_batch *rows;
 	struct queue_rows queue;
 	struct events events;
+	struct str *matrices; /* runs that have some */
+	size_t matrices_n;
 };
 
 static void batch_init(struct batch *b, void *const *items, size_t n)
@@ -74,11 +76,13 @@ static void batch_init(struct batch *b, void *const *items, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct flow *f = items[i];
-		steps += f->file.spec.steps.n;
+		steps += f->rows.n;
 		datasets += f->datasets_n;
 	}
 	b->arena = arena_new(BATCH_ARENA);
 	b->rows = launch_batch_new(b->arena, n, steps, datasets);
+	b->matrices = arena_array_of(b->arena, struct str, n);
+	b->matrices_n = 0;
 	queue_rows_init(&b->queue, steps, b->arena);
 	events_init(&b->events, n + 4 * steps + 8 * n, b->arena);
 }
@@ -88,7 +92,9 @@ static void batch_put(struct batch *b, const struct flow *f)
 	const struct run_row row = run_row_of(f);
 
 	launch_batch_run(b->rows, &row);
-	for (size_t i = 0; i < f->file.spec.steps.n; i++) {
+	if (f->has_matrix)
+		b->matrices[b->matrices_n++] = f->run_id;
+	for (size_t i = 0; i < f->rows.n; i++) {
 		struct step_row step = f->steps[i];
 		if (f->plan != NULL)
 			step.state = str_c(step_state_names[plan_step_state(f->plan, i)]);
@@ -157,6 +163,7 @@ static void launcher_build(void *arg, struct db_unit *u, void *const *items, siz
 	for (size_t i = 0; i < n; i++)
 		batch_put(&b, items[i]);
 	launch_batch_add(u, b.rows, clock_now(l->app->clock));
+	launch_store_matrices(u, b.matrices, b.matrices_n);
 	engine_store_queue(u, &b.queue);
 	add_group_rules(u, items, n);
 	for (size_t i = 0; i < n; i++) {

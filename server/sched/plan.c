@@ -8,6 +8,7 @@
 #include "server/sched/gpu_spec.h"
 #include "server/sched/log_policy.h"
 #include "server/sched/plan_inside.h"
+#include "server/sched/spec.h"
 
 enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
 
@@ -316,39 +317,8 @@ static int build_dag(const struct plan_run *run, struct arena *a, struct dag *re
 
 	for (size_t i = 0; i < run->n; i++)
 		steps[i] = (struct dag_step){ run->steps[i].name, run->steps[i].needs.items,
-			run->steps[i].needs.n };
+			run->steps[i].needs.n, run->steps[i].joins };
 	return dag_build(steps, run->n, a, ret, e);
-}
-
-/* What did not succeed of what a step needs, in words. */
-static void skip_step(struct plan *p, const struct dag *d, size_t i)
-{
-	enum reason reason = REASON_NEED_SKIPPED;
-	struct str name = STR("");
-
-	for (uint32_t k = d->need_at[i]; k < d->need_at[i + 1]; k++) {
-		int state = p->states[d->need[k]];
-		if (state < STEP_FAILED || (reason == REASON_NEED_FAILED && name.n != 0))
-			continue;
-		if (p->bad[d->need[k]])
-			reason = REASON_NEED_FAILED;
-		if (p->bad[d->need[k]] || name.n == 0)
-			name = p->run->steps[d->need[k]].name;
-	}
-	plan_set_step(p, i,
-		&(struct plan_change){ .state = STEP_SKIPPED,
-			.reason = str_c(reason_names[reason]),
-			.message = arena_printf(
-				p->arena, "%s: %.*s", reason_sentence(reason), STR_ARG(name)) });
-}
-
-static void cancel_step(struct plan *p, size_t i)
-{
-	p->unqueue[p->unqueue_n++] = p->run->steps[i].id;
-	plan_set_step(p, i,
-		&(struct plan_change){ .state = STEP_CANCELLED,
-			.reason = str_c(reason_names[REASON_CANCELLED]),
-			.message = str_c(reason_sentence(REASON_CANCELLED)) });
 }
 
 /* Again when a step has ended at once, which decides about others. */
@@ -365,9 +335,9 @@ static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
 			if (plan_step_ready(p, next->ready[i], e) < 0)
 				return -1;
 		for (size_t i = 0; i < next->skip_n; i++)
-			skip_step(p, &dag, next->skip[i]);
+			plan_skip_step(p, &dag, next->skip[i]);
 		for (size_t i = 0; i < next->cancel_n; i++)
-			cancel_step(p, next->cancel[i]);
+			plan_cancel_step(p, next->cancel[i]);
 	} while (p->ended);
 	return 0;
 }
@@ -445,6 +415,9 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.bad = arena_array_of(a, bool, n),
 		.spec_ids = arena_array_of(a, struct str, n),
 		.specs = arena_array_of(a, struct str, n),
+		.takers = arena_array_of(a, struct str, n),
+		.sources = arena_array_of(a, struct str, n),
+		.gatherers = arena_array_of(a, struct str, n),
 		.unqueue = arena_array_of(a, struct str, n),
 		.cancel_attempts = arena_array_of(a, struct str, n),
 		.tracking = arena_array_of(a, struct str, 2 * n),
@@ -470,6 +443,8 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 		return 0;
 	p->now = now;
 	p->random = random;
+	if (run->scope != NULL)
+		p->outputs = run->scope->outputs;
 	for (size_t i = 0; i < run->n; i++)
 		if (look_at_attempt(p, i, e) < 0 || look_at_deadline(p, i, e) < 0)
 			return -1;

@@ -21,6 +21,12 @@ struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
 	const struct step_spec *parsed; /* the same; NULL: from the text */
 	struct list needs; /* struct str */
+	bool joins; /* combinations, which it needs */
+	struct list matrix; /* struct field_pair: of a combination; only of late ones */
+	struct str matrix_of; /* of a combination */
+	int64_t slots; /* how many of its like may be on their way; 0: all */
+	double metric; /* what it has come to, NAN included */
+	bool has_metric;
 	bool late; /* its spec is filled in when it becomes ready */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */

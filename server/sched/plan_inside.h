@@ -17,6 +17,10 @@ struct plan {
 	struct queue_rows queue;
 	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
 	struct str *spec_ids, *specs; /* of late steps, filled in */
+	struct list outputs; /* struct field_pair, as in struct spec_scope */
+	struct str *takers, *sources; /* steps that stand for another one */
+	struct str *gatherers; /* steps that have the outputs of all their combinations */
+	size_t takers_n, gatherers_n;
 	size_t unqueue_n, cancel_n, tracking_n, specs_n;
 	struct events events;
 	int run_state;
@@ -38,6 +42,10 @@ void plan_queue_step(struct plan *p, size_t i, const struct step_spec *spec, int
 
 /* All that the step needs has succeeded: into the queue, or its end. */
 int plan_step_ready(struct plan *p, size_t i, struct err *e) MUST_CHECK;
+/* Something that it needs did not succeed. */
+void plan_skip_step(struct plan *p, const struct dag *d, size_t i);
+/* No worker has it. */
+void plan_cancel_step(struct plan *p, size_t i);
 /* The statements of that, beside the states. */
 void plan_add_ready(struct db_unit *u, const struct plan *p);
 

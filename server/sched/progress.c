@@ -174,6 +174,11 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.tracking_run = text_of(l, r, i, "tracking_run"),
 		.needs = db_list(r, i, db_col(r, "needs"), l->arena),
 		.late = db_bool(r, i, db_col(r, "late")),
+		.joins = db_bool(r, i, db_col(r, "joins")),
+		.matrix_of = text_of(l, r, i, "matrix_of"),
+		.slots = db_int(r, i, db_col(r, "slots")),
+		.has_metric = !db_is_null(r, i, db_col(r, "metric_value")),
+		.metric = db_real(r, i, db_col(r, "metric_value")),
 		.state = state_of(db_str(r, i, db_col(r, "state")), step_state_names),
 		.user_failures = db_int(r, i, db_col(r, "user_failures")),
 		.infra_failures = db_int(r, i, db_col(r, "infra_failures")),
@@ -196,8 +201,36 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 	};
 }
 
+/* An object of texts. */
+static int read_pairs(struct look *l, struct str json, struct list *ret, struct err *e)
+{
+	struct jsn_doc *doc;
+
+	if (jsn_parse(json, &doc, e) < 0)
+		return -1;
+	size_t n = jsn_count(jsn_root(doc));
+	struct field_pair *pairs = arena_array_of(l->arena, struct field_pair, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		const struct jsn *v = jsn_at(jsn_root(doc), i);
+		pairs[i] = (struct field_pair){ arena_str(l->arena, jsn_name(v)),
+			arena_str(l->arena, jsn_get_str(v)) };
+	}
+	*ret = (struct list){ pairs, n };
+	jsn_doc_free(doc);
+	return 0;
+}
+
+/* The values of a combination that is filled in later. */
+static int read_matrix(
+	struct look *l, const struct db_rows *r, size_t i, struct plan_step *s, struct err *e)
+{
+	struct str json = db_str(r, i, db_col(r, "matrix"));
+
+	return !s->late || json.n == 0 ? 0 : read_pairs(l, json, &s->matrix, e);
+}
+
 /* The rows of a run stand together, from its first one. */
-static void read_run(struct look *l, const struct db_rows *rows, size_t row)
+static int read_run(struct look *l, const struct db_rows *rows, size_t row, struct err *e)
 {
 	struct plan_run *r = &l->run;
 	size_t ord = db_col(rows, "ord"), n = 1;
@@ -216,8 +249,12 @@ static void read_run(struct look *l, const struct db_rows *rows, size_t row)
 	r->finishing_work = db_bool(rows, row, db_col(rows, "finishing_work"));
 	r->n = n;
 	r->steps = arena_array_of(l->arena, struct plan_step, n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		read_step(l, rows, row + i, &r->steps[i]);
+		if (read_matrix(l, rows, row + i, &r->steps[i], e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static void look_fail(struct look *l, const struct err *e)
@@ -240,6 +277,7 @@ static void look_on_read(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e)
 {
 	struct look *l = item;
+	struct err bad;
 
 	(void)arg;
 	if (e->code != ERR_OK) {
@@ -250,8 +288,9 @@ static void look_on_read(
 		look_done(l);
 		return;
 	}
-	read_run(l, rows, row);
-	if (needs_context(&l->run)) {
+	if (read_run(l, rows, row, &bad) < 0) {
+		look_fail(l, &bad);
+	} else if (needs_context(&l->run)) {
 		struct db_unit *u = db_unit(l->app->db, l->arena);
 		engine_store_context(u, l->run.id);
 		db_send(u, DB_READ, look_on_context, l);
@@ -269,25 +308,6 @@ static bool needs_context(const struct plan_run *r)
 	return false;
 }
 
-/* The values that steps have put out, by the names that ${…} has for them. */
-static int read_outputs(struct look *l, struct str json, struct spec_scope *scope, struct err *e)
-{
-	struct jsn_doc *doc;
-
-	if (jsn_parse(json, &doc, e) < 0)
-		return -1;
-	size_t n = jsn_count(jsn_root(doc));
-	struct field_pair *pairs = arena_array_of(l->arena, struct field_pair, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		const struct jsn *v = jsn_at(jsn_root(doc), i);
-		pairs[i] = (struct field_pair){ arena_str(l->arena, jsn_name(v)),
-			arena_str(l->arena, jsn_get_str(v)) };
-	}
-	scope->outputs = (struct list){ pairs, n };
-	jsn_doc_free(doc);
-	return 0;
-}
-
 static int read_context(struct look *l, const struct db_rows *r, struct err *e)
 {
 	struct spec_scope *scope = arena_new_of(l->arena, struct spec_scope);
@@ -299,7 +319,7 @@ static int read_context(struct look *l, const struct db_rows *r, struct err *e)
 			0 ||
 		spec_fill_inputs(spec, text_of(l, r, 0, "inputs"), false, l->arena, scope, e) < 0)
 		return -1;
-	return read_outputs(l, text_of(l, r, 0, "outputs"), scope, e);
+	return read_pairs(l, text_of(l, r, 0, "outputs"), &scope->outputs, e);
 }
 
 static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e)

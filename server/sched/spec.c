@@ -160,9 +160,9 @@ bool spec_is_shell(struct str run_json)
 static int check_step(
 	const struct step_spec *s, struct arena *a, struct spec_step *ret, struct err *e)
 {
-	struct list argv;
+	struct list argv, keys = { .n = 0 };
 
-	if (spec_argv(s->run, a, &argv, e) < 0) {
+	if (spec_matrix_keys(s, a, &keys, e) < 0 || spec_argv(s->run, a, &argv, e) < 0) {
 		char name[64];
 		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
 		err_field_prefix(e, name);
@@ -176,6 +176,9 @@ static int check_step(
 		.argv_n = argv.n,
 		.shell = spec_is_shell(s->run),
 		.condition = or_empty(s->condition),
+		.matrix = keys.items,
+		.matrix_n = keys.n,
+		.selects = s->has_matrix && s->matrix.has_select,
 		.env = check_env(s, a),
 		.env_n = s->env.n,
 		.outputs = check_outputs(s, a),
@@ -263,7 +266,8 @@ static int check_all(const struct pipeline_spec *spec, struct arena *a, struct e
 		s.texts = span;
 		s.texts_n = 2;
 	}
-	if (check_aliases(spec, e) < 0 || spec_check(&s, a, NULL, e) < 0)
+	if (check_aliases(spec, e) < 0 || spec_check(&s, a, NULL, e) < 0 ||
+		spec_matrix_check(spec, a, e) < 0)
 		return -1;
 	return s.texts_n != 0 ? spec_check_training(t, e) : 0;
 }

@@ -25,6 +25,7 @@ struct spec_scope {
 	size_t inputs_n;
 	/* struct field_pair: "steps.check.outputs.ok" and what the file holds */
 	struct list outputs;
+	struct list matrix; /* struct field_pair: of the step that is filled in */
 	bool later; /* other outputs come later */
 };
 /* The rules of the spec's inputs, in their order. */
@@ -36,10 +37,31 @@ int spec_fill_inputs(const struct pipeline_spec *spec, struct str inputs_json, b
 /* The filled inputs as a JSON object. */
 struct str spec_inputs_json(
 	const struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a);
-/* Replaces ${…} in conditions, commands, images, environment and training data, in place. A step
- * that names something that comes later stays as it is: ret_late[i], by its position. */
+/* A step of a run: a step of the file, or a combination of its matrix. What has a matrix is a step
+ * of the run as well, which joins its combinations. */
+struct spec_row {
+	struct step_spec spec; /* with its name */
+	struct list needs; /* struct str: names of rows */
+	bool late; /* it is filled in when it becomes ready */
+	bool joins;
+	struct list matrix; /* struct field_pair: the values of a combination */
+	struct str matrix_of, metric; /* of a combination; "" */
+	int64_t slots; /* how many of its like may be on their way; 0: all */
+};
+/* The rows of one step; combinations follow what joins them. *ret, which has room for
+ * spec_rows_max(), grows. Errors point below the step. */
+size_t spec_rows_max(const struct pipeline_spec *spec);
+int spec_expand(
+	const struct step_spec *s, struct arena *a, struct list *ret, struct err *e) MUST_CHECK;
+/* What can be wrong with matrices only; *ret_keys: struct str, of the step's. */
+int spec_matrix_keys(const struct step_spec *s, struct arena *a, struct list *ret_keys,
+	struct err *e) MUST_CHECK;
+int spec_matrix_check(const struct pipeline_spec *spec, struct arena *a, struct err *e) MUST_CHECK;
+
+/* Replaces ${…} in conditions, commands, images, environment and training data, in place, and makes
+ * the rows of the run (struct spec_row). What names something that comes later stays as it is. */
 int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a,
-	bool *ret_late, struct err *e) MUST_CHECK;
+	struct list *ret_rows, struct err *e) MUST_CHECK;
 /* The same for one step, of which all must be known. */
 int spec_render_step(struct step_spec *s, const struct spec_scope *scope, struct arena *a,
 	struct err *e) MUST_CHECK;

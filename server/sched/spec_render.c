@@ -33,6 +33,18 @@ static bool find_output(const struct spec_scope *s, struct str name, struct rend
 	return s->later;
 }
 
+static bool find_key(const struct list *matrix, struct str key, struct render_value *ret)
+{
+	for (size_t i = 0; i < matrix->n; i++) {
+		const struct field_pair *p = list_at(matrix, struct field_pair, i);
+		if (!str_eq(p->key, key))
+			continue;
+		*ret = (struct render_value){ .kind = RENDER_TEXT, .text = p->value };
+		return true;
+	}
+	return false;
+}
+
 static bool find_name(const void *arg, struct str name, struct render_value *ret)
 {
 	const struct spec_scope *s = arg;
@@ -48,6 +60,8 @@ static bool find_name(const void *arg, struct str name, struct render_value *ret
 	}
 	if (str_starts(name, STR("steps.")))
 		return find_output(s, name, ret);
+	if (str_starts(name, STR("matrix.")))
+		return find_key(&s->matrix, str_slice(name, 7, name.n), ret);
 	for (size_t i = 0; i < s->inputs_n; i++)
 		if (str_starts(name, STR("inputs.")) &&
 			str_eq(str_slice(name, 7, name.n), s->rules[i].name)) {
@@ -266,15 +280,39 @@ static int render_training(
 	return -1;
 }
 
+/* A step without a matrix is its own row, and filled in itself; else its combinations are. */
+static int render_rows(struct step_spec *s, const struct spec_scope *scope, struct room *room,
+	struct arena *a, struct list *rows, struct err *e)
+{
+	size_t from = rows->n;
+	bool late = false;
+
+	if (!s->has_matrix && render_step(s, scope, room, a, &late, e) < 0)
+		return -1;
+	if (spec_expand(s, a, rows, e) < 0)
+		return -1;
+	for (size_t i = from; i < rows->n; i++) {
+		struct spec_row *r = list_at(rows, struct spec_row, i);
+		struct spec_scope own = *scope;
+		own.matrix = r->matrix;
+		if (!s->has_matrix)
+			r->late = late;
+		else if (!r->joins && render_step(&r->spec, &own, room, a, &r->late, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, struct arena *a,
-	bool *ret_late, struct err *e)
+	struct list *ret_rows, struct err *e)
 {
 	struct room room = { .pipeline = PIPELINE_BYTES_MAX };
 
+	*ret_rows = (struct list){ arena_array_of(a, struct spec_row, spec_rows_max(spec)), 0 };
 	for (size_t i = 0; i < spec->steps.n; i++) {
 		struct step_spec *s = list_at(&spec->steps, struct step_spec, i);
 		char name[64];
-		if (render_step(s, scope, &room, a, &ret_late[i], e) == 0)
+		if (render_rows(s, scope, &room, a, ret_rows, e) == 0)
 			continue;
 		(void)str_print(name, sizeof name, "%.*s", STR_ARG(s->name));
 		err_field_prefix(e, name);

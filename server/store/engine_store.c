@@ -83,6 +83,19 @@ void engine_store_step_specs(
 		db_stmt(u, SQL_ENGINE_STEP_SPEC, DB_TEXTS(ids, n), DB_JSONS(specs, n));
 }
 
+void engine_store_take(
+	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_ENGINE_TAKE, DB_TEXTS(ids, n), DB_TEXTS(sources, n));
+}
+
+void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_ENGINE_GATHER, DB_TEXTS(ids, n));
+}
+
 void engine_store_look(struct db_unit *u, struct str run_id, bool look)
 {
 	db_stmt(u, SQL_ENGINE_LOOK_SET, DB_TEXT(run_id), DB_BOOL(look));

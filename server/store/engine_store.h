@@ -33,6 +33,11 @@ void engine_store_update_steps(struct db_unit *u, const struct step_updates *s);
 /* Of steps that were late: filled in. */
 void engine_store_step_specs(
 	struct db_unit *u, const struct str *ids, const struct str *specs, size_t n);
+/* Each stands for its source: outputs, metrics, params and artifacts are shared. */
+void engine_store_take(
+	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n);
+/* Each has the outputs of all its combinations. */
+void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n);
 /* Marks the run as to be looked at, or not any more. */
 void engine_store_look(struct db_unit *u, struct str run_id, bool look);
 /* Columns as in schema/queries/engine.sql. */

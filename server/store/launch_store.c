@@ -107,6 +107,12 @@ void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t n
 		DB_INT(now / 1000));
 }
 
+void launch_store_matrices(struct db_unit *u, const struct str *run_ids, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_STEP_MATRIX_TRACKING, DB_TEXTS(run_ids, n));
+}
+
 void launch_store_group_alone(
 	struct db_unit *u, struct str project_id, struct str group, struct str run_id)
 {

@@ -31,6 +31,9 @@ enum { LAUNCH_RUNS = 1 };
  * run_trigger when a trigger has fired before. now: microseconds. */
 void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now);
 
+/* After it: tracking runs of combinations, with their values, below the one that joins them. */
+void launch_store_matrices(struct db_unit *u, const struct str *run_ids, size_t n);
+
 /* policy refuse: fails the unit with SQLSTATE TM002 when a run of the group is open. */
 void launch_store_group_alone(
 	struct db_unit *u, struct str project_id, struct str group, struct str run_id);

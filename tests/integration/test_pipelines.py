@@ -1,7 +1,11 @@
-"""What steps make of each other: values, conditions. Workers are real, commands run as processes."""
+"""What steps make of each other: values, conditions, matrices. Workers are real, commands run as processes."""
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
-from harness import Server
+from harness import Server, until
 from stack import Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
 
 
@@ -25,6 +29,14 @@ def worker(server):
         yield w
 
 
+@pytest.fixture
+def shared():
+    """A folder that steps can write to."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-shared-", dir="/tmp") as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
+
+
 def put(**files):
     """A command that writes these files to its output."""
     script = "; ".join(f"printf %s '{text}' > $TIDEMILL_OUTPUT/{name}" for name, text in files.items())
@@ -32,8 +44,8 @@ def put(**files):
 
 
 def run_to_end(api, source, state="succeeded", **kw):
-    run = wait_for_run(api, submit(api, "demo", source, **kw)["id"])
-    assert run["state"] == state, (run, steps_of(api, run["id"]))
+    run = wait_for_run(api, submit(api, "demo", source, **kw)["id"], 30)
+    assert run["state"] == state, [(s["name"], s["state"], s.get("message")) for s in steps_of(api, run["id"])]
     return run, {s["name"]: s for s in steps_of(api, run["id"])}
 
 
@@ -135,3 +147,171 @@ def test_a_run_that_was_written_and_not_looked_at_goes_on(server, api, worker):
     server.sql(f"UPDATE run SET state = 'queued', look = true, started_at = NULL, ended_at = NULL WHERE id = '{other['id']}'")
     assert wait_for_run(api, other["id"])["state"] == "succeeded"
     assert len(attempts_of(api, steps_of(api, other["id"])[0]["id"])) == 1
+
+
+# ---- matrices ----
+
+LOG = """
+import json, os, sys, time, urllib.error, urllib.request
+def post(path, body):
+    request = urllib.request.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/" + path, json.dumps(body).encode(),
+        {"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"})
+    while True:  # as MLflow's client does
+        try:
+            return urllib.request.urlopen(request).read()
+        except urllib.error.HTTPError as e:
+            raise SystemExit(e.read().decode())
+        except OSError:
+            time.sleep(0.1)
+run = os.environ["MLFLOW_RUN_ID"]
+for value in sys.argv[2:]:
+    post("log-metric", {"run_id": run, "key": "mae", "value": value if value == "NaN" else float(value), "timestamp": 1, "step": 0})
+post("log-parameter", {"run_id": run, "key": "alpha", "value": sys.argv[1]})
+os.makedirs(os.environ["TIDEMILL_OUTPUT"] + "/m")
+open(os.environ["TIDEMILL_OUTPUT"] + "/m/model.txt", "w").write(sys.argv[1])
+open(os.environ["TIDEMILL_OUTPUT"] + "/alpha", "w").write(sys.argv[1])
+"""
+OUTPUTS = {"m": {"path": "m", "kind": "model"}, "alpha": {"path": "alpha", "kind": "value"}}
+
+
+def sweep(values, metric="${matrix.mae}", **matrix):
+    """A step that records matrix.mae as its metric and puts out its alpha."""
+    run = ["/usr/bin/python3", "-c", LOG, "${matrix.alpha}"] + ([metric] if metric else [])
+    return {"run": run, "outputs": OUTPUTS, "matrix": {"values": values, **matrix}}
+
+
+def test_a_matrix_runs_each_combination_and_takes_the_best(api, worker):
+    run, steps = run_to_end(api, pipeline("sweep", {
+        "train": {**sweep({"alpha": [0.1, 1, 10]}, metric="${matrix.alpha}", select={"metric": "mae", "mode": "max"}),
+                  "env": {"A": "${matrix.alpha}"}},
+        "after": {"needs": ["train"], "run": ["sh", "-c", "cat $TIDEMILL_INPUT_TRAIN/m/model.txt; echo ' '$1", "x",
+                                              "${steps.train.outputs.alpha}"]}},
+        model={"name": "swept", "from": "train.m"}))
+    names = ["train.alpha-0.1", "train.alpha-1", "train.alpha-10"]
+    assert [s["name"] for s in sorted(steps.values(), key=lambda s: s["position"])] == ["train", *names, "after"]
+    assert raw_log(api, steps["after"]["id"], "stdout") == b"10 10\n"
+    train, best = steps["train"], steps["train.alpha-10"]
+    assert (train["selected"], train["message"]) == (best["name"], "train.alpha-10 was chosen: mae 10.0, the greatest of 3")
+    assert train["needs"] == names and train["attempts"] == 0 and train["outputs"] == best["outputs"]
+    assert [steps[n]["matrix"] for n in names] == [{"alpha": "0.1"}, {"alpha": "1"}, {"alpha": "10"}]
+    assert [steps[n]["metric_value"] for n in names] == [0.1, 1, 10] and best["matrix_of"] == "train"
+    # MLflow sees nested runs; the step's own run has what was chosen.
+    def tracked(s):
+        d = api.get(f"/api/2.0/mlflow/runs/get?run_id={s['tracking_run']}", expect=200).json()["run"]["data"]
+        return [{x["key"]: x["value"] for x in d.get(k, [])} for k in ("metrics", "params", "tags")]
+    metrics, params, tags = tracked(best)
+    assert (metrics, params) == ({"mae": 10}, {"alpha": "10", "matrix.alpha": "10"})
+    assert tags["mlflow.parentRunId"] == train["tracking_run"]
+    assert tracked(train)[:2] == [{"mae": 10}, {"alpha": "10", "matrix.alpha": "10"}]
+    version = api.get("/api/v1/projects/demo/models/swept/versions/1", expect=200).json()
+    assert version["metrics"] == {"mae": 10}
+    files = api.get("/api/v1/projects/demo/models/swept/versions/1/files", expect=200).json()["items"]
+    assert [f["path"] for f in files] == ["model.txt"]
+    assert run["model_version"] == "swept/1"
+
+
+def test_without_select_all_outputs_are_there(api, worker):
+    _, steps = run_to_end(api, pipeline("all", {
+        "train": sweep({"alpha": ["x", "y"], "full": [True, False]}, metric=None),
+        "after": {"needs": ["train"], "run": "cd $TIDEMILL_INPUT_TRAIN && find . -type f | sort"}}))
+    assert raw_log(api, steps["after"]["id"], "stdout").decode().split() == [
+        f"./alpha-{a}.full-{f}/{p}" for a in "xy" for f in ("false", "true") for p in ("alpha", "m/model.txt")]
+    assert steps["train"]["outputs"]["m"] == {"kind": "model", "path": "m", "files": 4, "bytes": 4}
+
+
+def test_what_a_matrix_cannot_choose_fails_and_says_why(api, worker):
+    for metrics, state, words in ((["NaN", 3, 2, 2], "succeeded", "train.mae-2 was chosen: mae 2.0, the least of 3"),
+                                  (["NaN"], "failed", "the metric mae is a number in none of the combinations")):
+        values = list(dict.fromkeys(metrics))
+        source = pipeline("choose", {"train": sweep({"mae": values}, select={"metric": "mae"})})
+        _, steps = run_to_end(api, source.replace("${matrix.alpha}", "1"), state)
+        assert steps["train"]["message"] == words
+    run, steps = run_to_end(api, pipeline("choose", {"train": sweep({"alpha": [1, 2]}, metric=None, select={"metric": "mae"})}),
+                            "failed")
+    assert steps["train"]["reason"] == run["reason"] == "metric_missing"
+    assert steps["train"]["message"] == "train.alpha-1 has recorded no metric mae"
+
+
+def test_one_failing_combination_fails_the_run_and_the_others_go_on(api, worker):
+    run, steps = run_to_end(api, pipeline("one", {
+        "train": {"run": ["sh", "-c", "exit ${matrix.code}"], "matrix": {"values": {"code": [0, 3, "0 "]}, "max_parallel": 1}},
+        "after": {"needs": ["train"], "run": ["true"]}}), "failed")
+    assert {n: s["state"] for n, s in steps.items()} == {
+        "train": "skipped", "train.code-0": "succeeded", "train.code-3": "failed", "train.code-0-": "succeeded", "after": "skipped"}
+    assert (steps["train"]["reason"], steps["after"]["reason"]) == ("need_failed", "need_failed")
+    assert run["message"].startswith("the step train.code-3 failed")
+
+
+def test_combinations_that_are_skipped_do_not_count(api, worker):
+    step = {"run": ["true"], "if": "${matrix.full}", "matrix": {"values": {"full": [True, False]}}}
+    _, steps = run_to_end(api, pipeline("some", {"train": step, "after": {"needs": ["train"], "run": ["true"]}}))
+    assert [steps[n]["state"] for n in ("train", "train.full-true", "train.full-false", "after")] == [
+        "succeeded", "succeeded", "skipped", "succeeded"]
+    step["matrix"] = {"values": {"full": [False]}}
+    _, steps = run_to_end(api, pipeline("some", {"train": step, "after": {"needs": ["train"], "run": ["true"]}}))
+    assert {s["state"] for s in steps.values()} == {"skipped"}
+    assert steps["after"]["reason"] == "need_skipped"
+
+
+def test_a_matrix_in_a_matrix_and_values_in_it(api, worker):
+    _, steps = run_to_end(api, pipeline("two", {
+        "first": put(v="7"),
+        "a": {**sweep({"alpha": [1, 2]}, metric="${matrix.alpha}", select={"metric": "mae"}), "needs": ["first"]},
+        "b": {"needs": ["a"], "matrix": {"values": {"k": ["x", "y"]}},
+              "run": ["echo", "${matrix.k} ${steps.a.outputs.alpha} ${steps.first.outputs.v}"]}}))
+    assert [raw_log(api, steps[f"b.k-{k}"]["id"], "stdout") for k in "xy"] == [b"x 1 7\n", b"y 1 7\n"]
+
+
+def test_no_more_than_max_parallel_are_on_their_way(server, api, worker, shared):
+    hold = f"touch {shared}/${{matrix.n}}; while [ -e {shared}/hold ]; do sleep 0.05; done"
+    (shared / "hold").touch()
+    run = submit(api, "demo", pipeline("few", {"s": {"run": hold, "matrix": {"values": {"n": list(range(5))}, "max_parallel": 2}}}))
+
+    def states():
+        return [s["state"] for s in steps_of(api, run["id"]) if s.get("matrix_of")]
+    until(lambda: states().count("running") == 2, 20, message=lambda: str(states()))
+    assert states() == ["running", "running", "waiting", "waiting", "waiting"]
+    third = steps_of(api, run["id"])[3]
+    assert third["blocked"]["message"] == "waits for its turn: 2 of s may run at a time"
+    (shared / "hold").unlink()
+    assert wait_for_run(api, run["id"])["state"] == "succeeded"
+    most = server.sql(f"""SELECT max(n) FROM (SELECT (SELECT count(*) FROM attempt b WHERE b.run_id = a.run_id
+        AND b.created_at <= a.created_at AND b.ended_at > a.created_at) AS n FROM attempt a WHERE a.run_id = '{run['id']}') x""")
+    assert most == ["2"]
+
+
+def test_matrices_are_checked_when_they_are_written(api):
+    def no(matrix, field, words, name="a", **more):
+        refused(api, pipeline("p", {name: {"run": ["true"], "matrix": matrix}, **more}), f"/source/spec/steps/{name}{field}", words)
+    no({"values": {"a": list(range(257))}}, "/matrix/values/a", "1 to 256 values")
+    no({"values": {"a": list(range(20)), "b": list(range(20))}}, "/matrix/values", "more than 256 combinations")
+    no({"values": {"a": [1, [2]]}}, "/matrix/values/a/1", "must be a text, a number")
+    no({"values": {"a": [1, 1]}}, "/matrix/values/a/1", "is there twice")
+    no({"values": {"a": 5}}, "/matrix/values/a", "must be a list of values")
+    no({"values": {}}, "/matrix/values", "1 to 16 keys")
+    no({"values": {"a": [1]}, "max_parallel": 0}, "/matrix/max_parallel", "1")
+    no({"values": {"a": ["x" * 300]}}, "/matrix/values/a/0", "at most 255 bytes")
+    refused(api, pipeline("p", {"a": {"run": ["true"], "matrix": {"values": {"n": [1]}}}, "a.n-1": {"run": ["true"]}}),
+            "/source/spec/steps/a.n-1", "is the name of two steps")
+    many = {f"s{i}": {"run": ["true"], "matrix": {"values": {"n": list(range(250))}}} for i in range(4)}
+    refused(api, pipeline("p", many), "/source/spec/steps/s3/matrix/values", "at most 1000 steps")
+    refused(api, pipeline("p", {"a": {"run": ["true"], "matrix": {"values": {"n": list(range(101))}}},
+                                "b": {"run": ["true"], "needs": ["a"], "matrix": {"values": {"n": [1]}}}},
+                          model={"name": "m", "from": "a.m"}), "/source/spec/model/from", "is no STEP.OUTPUT")
+
+
+def test_the_server_dies_in_the_middle_of_a_matrix(server, api, worker, shared):
+    """Nothing is started twice, and what was chosen is chosen once."""
+    step = sweep({"alpha": list(range(1, 9))}, metric="${matrix.alpha}", max_parallel=3, select={"metric": "mae"})
+    step["run"][2] = f"open('{shared}/' + __import__('sys').argv[1], 'a').write('x')\n" + LOG
+    step["retries"] = {"infra": 0}
+    run = submit(api, "demo", pipeline("killed", {"train": step, "after": {"needs": ["train"], "run": ["true"]}}))
+    for n in (1, 3, 6):
+        until(lambda: len(list(shared.iterdir())) >= n, 60)
+        server.kill()
+        server.start()
+    assert wait_for_run(api, run["id"], 90)["state"] == "succeeded"
+    assert {f.name: f.read_text() for f in shared.iterdir()} == {str(n): "x" for n in range(1, 9)}
+    steps = steps_of(api, run["id"])
+    assert all(len(attempts_of(api, s["id"])) == (0 if s["name"] == "train" else 1) for s in steps)
+    assert steps[0]["selected"] == "train.alpha-1"

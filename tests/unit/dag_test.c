@@ -129,6 +129,36 @@ void test_dag__advances(void **state)
 	advances(chain, "KWW", false, ".KK", DAG_SUCCEEDED);
 }
 
+/* What joins others goes by those of them that were not skipped. */
+void test_dag__joins(void **state)
+{
+	static const char *const states[] = { "SSS", "SKS", "KKS", "KKK", "SXK", "SWK", "CSS" };
+	static const int want[] = { 'Q', 'Q', 'Q', 'K', 'K', '.', 'K' };
+	static const char letters[] = "WQARFSXCK";
+	struct arena *a = arena_new(100000);
+	struct dag_step steps[16];
+	size_t n = parse(a, "a; b; c; all: a b c", steps);
+	struct dag_next next;
+	struct dag d;
+	struct err e;
+
+	(void)state;
+	steps[3].joins = true;
+	assert_int_equal(dag_build(steps, n, a, &d, &e), 0);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		int s[4] = { 0 }, got = '.';
+		for (size_t k = 0; k < 3; k++)
+			s[k] = (int)(strchr(letters, states[i][k]) - letters);
+		dag_advance(&d, s, false, a, &next);
+		for (size_t k = 0; k < next.ready_n; k++)
+			got = next.ready[k] == 3 ? 'Q' : got;
+		for (size_t k = 0; k < next.skip_n; k++)
+			got = next.skip[k] == 3 ? 'K' : got;
+		assert_int_equal(got, want[i]);
+	}
+	arena_drop(a);
+}
+
 void test_dag__cancelling_starts_nothing_new(void **state)
 {
 	const char *fork = "a; b; c: a b; d: b";
@@ -195,7 +225,7 @@ void test_dag__random_walks_end(void **state)
 	for (int round = 0; round < 200; round++) {
 		struct arena *a = arena_new(1 << 20);
 		size_t n = 1 + next_random(&r) % 12;
-		struct dag_step steps[12];
+		struct dag_step steps[12] = { 0 };
 		int states[12] = { 0 };
 		struct dag_next next = { .outcome = DAG_GOING };
 		struct dag d;

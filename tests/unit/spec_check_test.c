@@ -179,6 +179,34 @@ void test_spec_check__conditions(void **state)
 	arena_drop(a);
 }
 
+void test_spec_check__matrices(void **state)
+{
+	struct str keys[1] = { STR("alpha") };
+	struct arena *a = arena_new(1 << 20);
+	struct example x;
+	struct err e;
+
+	(void)state;
+	example_init(&x);
+	x.train_argv[1] = STR("${matrix.alpha}");
+	fails(&x, "/steps/train/run/1", "there is no 'matrix.alpha'");
+	x.steps[0].matrix = keys;
+	x.steps[0].matrix_n = 1;
+	fails(&x, "/steps/evaluate/run/1",
+		"'train' has a matrix without select: it is not said which combination's 'rows' is "
+		"meant");
+	x.evaluate_argv[1] = STR("x");
+	fails(&x, "/model/from",
+		"the step 'train' has a matrix without select: it is not said which combination is "
+		"meant");
+	x.steps[0].selects = true;
+	x.evaluate_argv[1] = STR("${steps.train.outputs.rows}");
+	assert_int_equal(spec_check(&x.spec, a, NULL, &e), 0);
+	x.evaluate_argv[0] = STR("${matrix.alpha}");
+	fails(&x, "/steps/evaluate/run/0", "there is no 'matrix.alpha'");
+	arena_drop(a);
+}
+
 void test_spec_check__texts_outside_of_steps(void **state)
 {
 	struct spec_text texts[] = { { "/model/training_data/from", STR("${inputs.from}") },
