@@ -3,6 +3,8 @@
 const char *const input_type_names[] = { "string", "integer", "number", "boolean", "date", NULL };
 const char *const concurrency_policy_names[] = { "queue", "cancel_running", "refuse", NULL };
 const char *const runtime_names[] = { "docker", "process", "kubernetes", NULL };
+const char *const launcher_names[] = { "plain", "torchrun", "ray", "tensorflow", "jax", "mpi",
+	NULL };
 const char *const output_kind_names[] = { "files", "model", "predictions", "observations", "value",
 	NULL };
 const char *const missed_policy_names[] = { "none", "last", "all", NULL };
@@ -109,6 +111,11 @@ static const struct field resources_fields[] = {
 	{ 0 },
 };
 #undef THIS
+int64_t placement_ranks(const struct placement *p)
+{
+	return p->nodes > 1 || p->has_launcher ? p->nodes : 0;
+}
+
 #define THIS placement
 static const struct field placement_fields[] = {
 	{ "pool", FIELD_STR, FIELD_NAME | FIELD_OMIT_EMPTY, AT(pool), .fallback = "default",
@@ -124,6 +131,11 @@ static const struct field placement_fields[] = {
 	{ "preemptible", FIELD_BOOL, 0, AT(preemptible), .fallback = "true",
 		.doc = "Where its pool preempts: it may be ended for a step that goes first, and "
 		       "begins again" },
+	{ "nodes", FIELD_INT, 0, AT(nodes), .min = 1, .max = NODES_MAX, .fallback = "1",
+		.doc = "Workers that it runs on at once, each with all of its resources" },
+	{ "launcher", FIELD_ENUM, FIELD_OMIT_EMPTY, AT(launcher), HAS(has_launcher),
+		.names = launcher_names,
+		.doc = "Whose variables each of them gets: plain when there are several" },
 	{ 0 },
 };
 #undef THIS

@@ -8,6 +8,7 @@
 #include "api/page.h"
 #include "lib/json/field.h"
 
+enum { NODES_MAX = 64 }; /* workers of one step */
 enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256, WORD_MAX = 65536, RUN_MAX = 65536 };
 /* Bytes of one output of kind value, and of all that a step has. */
 enum { VALUE_MAX = 65536, VALUES_MAX = 262144 };
@@ -95,6 +96,17 @@ enum sensitivity {
 	SENSITIVITY_COUNT
 };
 extern const char *const sensitivity_names[];
+/* Whose environment the ranks of a step get: docs/distributed.md. */
+enum launcher_kind {
+	LAUNCHER_PLAIN,
+	LAUNCHER_TORCHRUN,
+	LAUNCHER_RAY,
+	LAUNCHER_TENSORFLOW,
+	LAUNCHER_JAX,
+	LAUNCHER_MPI,
+	LAUNCHER_COUNT
+};
+extern const char *const launcher_names[];
 
 struct placement {
 	bool preemptible;
@@ -102,7 +114,13 @@ struct placement {
 	int sensitivity;
 	struct list requires, avoids; /* struct field_pair */
 	int64_t priority;
+	int64_t nodes; /* workers at once */
+	int launcher; /* enum launcher_kind */
+	bool has_launcher;
 };
+/* The nodes of a step that runs as a gang, which one with a launcher does on one worker, too; 0 of
+ * one that does not. */
+int64_t placement_ranks(const struct placement *p);
 
 enum idle_action { IDLE_WARN, IDLE_STOP, IDLE_ACTION_COUNT };
 extern const char *const idle_action_names[];

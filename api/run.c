@@ -1,5 +1,7 @@
 #include "api/run.h"
 
+#include "api/pipeline.h"
+
 const char *const run_state_names[] = { "queued", "running", "finishing", "succeeded", "failed",
 	"cancelled", NULL };
 const char *const step_state_names[] = { "waiting", "queued", "assigned", "running", "finishing",
@@ -142,7 +144,9 @@ const struct field step_fields[] = {
 	{ "reason", FIELD_STR, R | E, AT(reason), .doc = "Why it ended so" },
 	{ "message", FIELD_STR, R | E | FIELD_TEXT, AT(message), .doc = "The same in words" },
 	{ "attempts", FIELD_INT, R, AT(attempts), .doc = "Attempts made" },
-	{ "attempt_id", FIELD_STR, R | E, AT(attempt_id), .doc = "The newest attempt" },
+	{ "attempt_id", FIELD_STR, R | E, AT(attempt_id),
+		.doc = "The newest attempt; of a gang: of rank 0" },
+	{ "nodes", FIELD_INT, R, AT(nodes), .doc = "Workers that it runs on at once" },
 	{ "tracking_run", FIELD_STR, R | E, AT(tracking_run),
 		.doc = "MLflow run id, shared by its attempts" },
 	{ "blocked", FIELD_OBJ, R | E, AT(blocked), HAS(has_blocked), .sub = blocked_fields,
@@ -184,6 +188,11 @@ const struct field attempt_fields[] = {
 	{ "step_id", FIELD_STR, R, AT(step_id), .doc = "Its step" },
 	{ "run_id", FIELD_STR, R, AT(run_id), .doc = "Its run" },
 	{ "number", FIELD_INT, R, AT(number), .doc = "Counts from 1" },
+	{ "rank", FIELD_INT, R, AT(rank), .doc = "In its gang, whose ranks share the number" },
+	{ "ranks", FIELD_INT, R, AT(ranks), .doc = "Of its gang; 0: it is none" },
+	{ "address", FIELD_STR, R | E, AT(address), .doc = "Where the other ranks reach it" },
+	{ "ready_at", FIELD_TIME, R | N, AT(ready_at),
+		.doc = "When its command could begin, and waited for those of the other ranks" },
 	{ "epoch", FIELD_INT, R, AT(epoch), .doc = "Fences its effects" },
 	{ "worker_id", FIELD_STR, R, AT(worker_id), .doc = "Where it runs" },
 	{ "worker", FIELD_STR, R, AT(worker), .doc = "Name of the worker" },
@@ -228,6 +237,8 @@ const struct field log_query_fields[] = {
 	{ "ignore_case", FIELD_BOOL, 0, AT(ignore_case), .doc = "grep matches in either case" },
 	{ "since", FIELD_TIME, FIELD_OMIT_EMPTY, AT(since), HAS(has_since),
 		.doc = "Only lines of this time and later; as with grep" },
+	{ "rank", FIELD_INT, 0, AT(rank), .min = 0, .max = NODES_MAX - 1,
+		.doc = "Of a step's gang: whose log" },
 	{ 0 },
 };
 #undef THIS

@@ -85,6 +85,7 @@ extern const char *const attempt_state_names[];
 	X(MODEL_INVALID, "model_invalid", USER, "The model could not be registered")               \
 	X(PREEMPTED, "preempted", PREEMPTED, "A step that goes first took its place")              \
 	X(CANCELLED, "cancelled", CANCEL, "It was cancelled")                                      \
+	X(GANG_STOPPED, "gang_stopped", CANCEL, "It was stopped because another rank ended")       \
 	X(SUPERSEDED, "superseded", INFRA, "A newer attempt has taken over")
 
 enum reason_blame { BLAME_USER, BLAME_INFRA, BLAME_CANCEL, BLAME_PREEMPTED };
@@ -163,6 +164,7 @@ struct step {
 	struct str metric; /* by which they are compared, */
 	double metric_value; /* and what this one has come to */
 	bool has_metric_value;
+	int64_t nodes; /* workers that it runs on at once */
 	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
 	int64_t user_failures, infra_failures; /* attempts that a budget has paid for */
 	struct str image_ref;
@@ -172,6 +174,7 @@ extern const struct field step_fields[];
 struct attempt {
 	struct str id, step_id, run_id;
 	int64_t number, epoch;
+	int64_t rank, ranks; /* of its gang; ranks 0: it is none */
 	struct str worker_id, worker, runtime;
 	struct list devices;
 	int state;
@@ -184,6 +187,8 @@ struct attempt {
 	bool log_complete;
 	struct str log_matches; /* JSON list of struct log_match */
 	struct str warning; /* the newest one */
+	int64_t ready_at; /* when its command could begin and waited for other ranks; 0: never */
+	struct str address; /* where those reach it */
 };
 extern const struct field attempt_fields[];
 
@@ -200,6 +205,7 @@ struct log_query {
 	bool regex, ignore_case;
 	int64_t since; /* only lines from this time on */
 	bool has_since;
+	int64_t rank; /* of the step's newest attempt */
 };
 extern const struct field log_query_fields[];
 

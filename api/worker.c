@@ -104,6 +104,11 @@ static const struct field sync_attempt_fields[] = {
 	{ "evidence", FIELD_RAW, E, AT(evidence), .max = 16384, .schema = "{\"type\":\"object\"}",
 		.doc = "What the reason rests on" },
 	{ "cancelling", FIELD_BOOL, E, AT(cancelling), .doc = "The cancellation has arrived" },
+	{ "ready", FIELD_BOOL, E, AT(ready), .doc = "Its command waits to be released" },
+	{ "released", FIELD_BOOL, E, AT(released), .doc = "The release has arrived" },
+	{ "address", FIELD_STR, E, AT(address), .max = 255,
+		.doc = "Where other ranks reach this one" },
+	{ "port", FIELD_INT, E, AT(port), .max = 65535, .doc = "That was free there" },
 	{ 0 },
 };
 #undef THIS
@@ -170,6 +175,11 @@ const struct field assignment_fields[] = {
 		.doc = "The same by its digest, once an attempt of the run has resolved it" },
 	{ "env", FIELD_MAP, E | FIELD_TEXT, AT(env), .max = 512, .item_max = WORD_MAX,
 		.doc = "Environment" },
+	{ "rank", FIELD_INT, E, AT(rank), .max = NODES_MAX - 1, .doc = "In its gang" },
+	{ "ranks", FIELD_INT, E, AT(ranks), .max = NODES_MAX,
+		.doc = "Of its gang, which starts together; 0: it is none" },
+	{ "launcher", FIELD_ENUM, E, AT(launcher), .names = launcher_names,
+		.doc = "Whose variables a rank gets" },
 	{ "repository", FIELD_STR, E, AT(repository), .max = 1024, .doc = "To be checked out, at" },
 	{ "commit", FIELD_STR, E, AT(commit), .max = 64, .doc = "this commit" },
 	{ "datasets", FIELD_LIST, E, AT(datasets), ITEMS(staged), .max = 64, .doc = "Data sets" },
@@ -221,12 +231,30 @@ static const struct field sync_cancel_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS rank_place
+const struct field rank_place_fields[] = {
+	{ "address", FIELD_STR, Q, AT(address), .min = 1, .max = 255, .doc = "Of the rank" },
+	{ "port", FIELD_INT, Q, AT(port), .min = 1, .max = 65535, .doc = "That was free there" },
+	{ 0 },
+};
+#undef THIS
+#define THIS sync_release
+static const struct field sync_release_fields[] = {
+	{ "attempt", FIELD_STR, Q, AT(attempt), .max = 40, .doc = "Identity of the attempt" },
+	{ "epoch", FIELD_INT, Q, AT(epoch), .doc = "Its epoch" },
+	{ "ranks", FIELD_LIST, Q, AT(ranks), ITEMS(rank_place), .max = NODES_MAX,
+		.doc = "Where each rank of the gang is" },
+	{ 0 },
+};
+#undef THIS
 #define THIS sync_reply
 const struct field sync_reply_fields[] = {
 	{ "assign", FIELD_LIST, E, AT(assign), ITEMS(assignment), .max = 4096,
 		.doc = "To be started" },
 	{ "cancel", FIELD_LIST, E, AT(cancel), ITEMS(sync_cancel), .max = 4096,
 		.doc = "To be stopped" },
+	{ "release", FIELD_LIST, E, AT(release), ITEMS(sync_release), .max = 4096,
+		.doc = "Whose command may begin" },
 	{ "forget", FIELD_LIST, E, AT(forget), .item = FIELD_STR, .item_max = 40, .max = 4096,
 		.doc = "Ended and stored" },
 	{ "discard", FIELD_LIST, E, AT(discard), .item = FIELD_STR, .item_max = 40,

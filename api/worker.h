@@ -74,6 +74,10 @@ struct sync_attempt {
 	int64_t started_at, ended_at;
 	struct str evidence; /* JSON object */
 	bool cancelling; /* the cancellation has arrived */
+	/* Of a gang's rank: its command waits for the release; which has arrived. */
+	bool ready, released;
+	struct str address; /* where other ranks reach it, and */
+	int64_t port; /* a port that was free there */
 };
 struct sync_request {
 	struct str boot_id, release;
@@ -111,6 +115,8 @@ struct assignment {
 	struct str image;
 	struct str image_ref; /* exactly that one, once an attempt of the run has found out */
 	struct list env; /* struct field_pair */
+	int64_t rank, ranks; /* of the gang; ranks 0: it is none */
+	int launcher; /* enum launcher_kind */
 	struct str repository, commit;
 	struct list datasets, models, inputs; /* struct staged */
 	struct list outputs; /* struct assigned_output */
@@ -131,6 +137,17 @@ struct assignment {
 	struct str token; /* the job's, for MLFLOW_TRACKING_TOKEN and TIDEMILL_TOKEN_FILE */
 	struct str tracking_run, experiment_id;
 };
+/* All ranks of the gang are ready: the command may begin. */
+struct rank_place {
+	struct str address;
+	int64_t port;
+};
+extern const struct field rank_place_fields[];
+struct sync_release {
+	struct str attempt;
+	int64_t epoch;
+	struct list ranks; /* struct rank_place, by rank */
+};
 struct sync_cancel {
 	struct str attempt;
 	int64_t epoch;
@@ -139,6 +156,7 @@ struct sync_cancel {
 struct sync_reply {
 	struct list assign; /* struct assignment: those that the worker does not have yet */
 	struct list cancel; /* struct sync_cancel: to be stopped */
+	struct list release; /* struct sync_release: their commands may begin */
 	struct list forget; /* struct str: ended and stored, may be removed */
 	struct list discard; /* struct str: steps that need no checkpoint any more */
 	bool drain;

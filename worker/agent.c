@@ -215,6 +215,8 @@ static enum reason cancel_reason(struct str name)
 		return REASON_TIMEOUT;
 	if (str_is(name, reason_names[REASON_PREEMPTED]))
 		return REASON_PREEMPTED;
+	if (str_is(name, reason_names[REASON_GANG_STOPPED]))
+		return REASON_GANG_STOPPED;
 	return REASON_CANCELLED;
 }
 
@@ -236,6 +238,12 @@ bool agent_apply(struct agent *g, const struct sync_reply *r)
 		const struct sync_cancel *c = list_at(&r->cancel, struct sync_cancel, i);
 		j = find_job(g, c->attempt);
 		if (j != NULL && j->task.epoch <= c->epoch && job_stop(j, cancel_reason(c->reason)))
+			news = true;
+	}
+	for (size_t i = 0; i < r->release.n; i++) {
+		const struct sync_release *x = list_at(&r->release, struct sync_release, i);
+		j = find_job(g, x->attempt);
+		if (j != NULL && j->task.epoch == x->epoch && job_release(j, &x->ranks))
 			news = true;
 	}
 	for (size_t i = 0; i < r->assign.n; i++)

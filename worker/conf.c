@@ -48,6 +48,16 @@ const struct conf_row worker_conf_rows[] = {
 	{ "registry-auth-file", CONF_TEXT, AT(registry_auth_file),
 		.doc = "Credentials of image registries, in the form of Docker's config.json "
 		       "(auths); mode 0600, read anew for each pull" },
+	{ "advertise-address", CONF_TEXT, AT(advertise_address),
+		.doc = "Address at which other workers reach steps that run here; default: the one "
+		       "from which this host reaches the server" },
+	{ "gang-ports", CONF_TEXT, AT(gang_ports),
+		.doc = "FIRST-LAST: where the port is taken from at which the ranks of a step find "
+		       "each other; default: any that is free" },
+	{ "gang-host-network", CONF_BOOL, AT(gang_host_network),
+		.doc = "Containers of steps that run on several workers use the host's network, "
+		       "without which they do not reach each other; they then reach whatever "
+		       "listens on this host, too" },
 	{ "step-user", CONF_TEXT, AT(step_user),
 		.doc = "User that runs process steps; default: tidemill-step, else nobody" },
 	{ "init-program", CONF_TEXT, AT(init_program),
@@ -122,6 +132,29 @@ static int check_dir(const char *name, struct str *dir, size_t max, struct arena
 	return 0;
 }
 
+static int check_gang(struct worker_conf *c, struct err *e)
+{
+	struct str rest = c->gang_ports, first;
+	uint64_t low, high;
+
+	if (c->advertise_address.n > 255 || str_has_control(c->advertise_address) ||
+		str_find_char(c->advertise_address, ' ') >= 0 ||
+		str_find_char(c->advertise_address, '/') >= 0)
+		return err_set(e, ERR_INVALID,
+			"advertise-address must be an address or a name of this host, up to 255 "
+			"bytes");
+	if (c->gang_ports.n == 0)
+		return 0;
+	if (!str_next(&rest, '-', &first) || !num_parse_u64(first, 1, 65535, &low) ||
+		!num_parse_u64(rest, low, 65535, &high))
+		return err_set(e, ERR_INVALID,
+			"gang-ports must be FIRST-LAST, from 1 to 65535, not %.60s",
+			c->gang_ports.p);
+	c->gang_port_first = (uint16_t)low;
+	c->gang_port_last = (uint16_t)high;
+	return 0;
+}
+
 static int fill_name(struct worker_conf *c, struct arena *a, struct err *e)
 {
 	char host[HOST_NAME_MAX + 1] = "";
@@ -165,5 +198,5 @@ int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e)
 				"runtimes may name docker and process, not %.*s",
 				(int)(r.n < 60 ? r.n : 60), r.p);
 	}
-	return fill_name(c, a, e);
+	return check_gang(c, e) < 0 ? -1 : fill_name(c, a, e);
 }

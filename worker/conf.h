@@ -7,9 +7,12 @@ struct worker_conf {
 	struct str server, step_server, join_token, name, work_dir, secrets_dir, step_secrets_dir;
 	struct list runtimes; /* struct str: names of runtimes */
 	struct str docker_socket, docker_network, registry_auth_file;
+	struct str advertise_address, gang_ports;
+	uint16_t gang_port_first, gang_port_last; /* 0: any */
 	struct str git_program, git_credentials, init_program, step_user, cpus_text, ca_file,
 		log_level, nvml_library;
-	bool docker_rdma, docker_host_gateway, allow_local_git, allow_http_git, insecure_http;
+	bool docker_rdma, docker_host_gateway, gang_host_network, allow_local_git, allow_http_git,
+		insecure_http;
 	int64_t docker_tmp, cache_max, memory, checkpoint_every;
 	double cpus; /* 0: what the host has */
 };

@@ -353,8 +353,14 @@ void job_report(const struct job *j, struct sync_attempt *out)
 		.state = (int)shown_state(j),
 		.runtime = r->runtime,
 		.started_at = r->started_at,
+		.released = j->gang.released,
+		.ready = j->gang.ready && r->phase == JOB_RUNNING && r->stop == REASON_NONE,
 		.cancelling = r->stop != REASON_NONE };
 	out->evidence = r->evidence; /* while it runs: which image */
+	if (out->ready) {
+		out->address = str_c(j->gang.here.address);
+		out->port = j->gang.here.port;
+	}
 	if (r->phase < JOB_FINISHING)
 		return;
 	out->reason = str_c(reason_names[r->reason]);

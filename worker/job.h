@@ -1,9 +1,10 @@
 /*
  * One attempt on this worker, from its assignment until the server says forget. Its states are
  * those of record.h; each step of the way is one file: job.c (making, saving, reporting, stopping),
- * job_start.c (preparing and starting), job_run.c (watching the command), job_limits.c (how long it
- * may take, and GPUs that it does not use), job_checkpoint.c (what a
- * later attempt goes on from), job_finish.c (log, outputs, result, removal).
+ * job_start.c (preparing and starting), job_gang.c (waiting for the other ranks of a gang),
+ * job_run.c (watching the command), job_limits.c (how long it may take, and GPUs that it does not
+ * use), job_checkpoint.c (what a later attempt goes on from), job_finish.c (log, outputs, result,
+ * removal).
  */
 #ifndef WORKER_JOB_H
 #define WORKER_JOB_H
@@ -12,6 +13,7 @@
 #include "lib/loop/timer.h"
 #include "worker/agent.h"
 #include "worker/checkpoint.h"
+#include "worker/rank.h"
 #include "worker/record.h"
 
 struct secrets;
@@ -48,6 +50,16 @@ struct job_idle {
 	char text[200]; /* what is to be said, or was */
 };
 
+/* A rank of a gang, while its command waits for those of the others: see job_gang.c. */
+struct job_gang {
+	bool ready; /* the server is told of it, until all are: then it is */
+	bool released;
+	bool busy;
+	struct rank_address here;
+	struct str env, hostfile; /* for the command, once the others are known */
+	struct err err;
+};
+
 struct job {
 	struct agent *agent;
 	struct job *next, *prev;
@@ -77,6 +89,7 @@ struct job {
 	struct ship_outputs *outputs;
 	struct job_checkpoint checkpoint;
 	struct job_idle idle;
+	struct job_gang gang;
 	struct watch_dir *watch;
 	struct loop_timer limit, look, force, again;
 	job_next_fn *retry; /* what `again` starts */
@@ -94,6 +107,8 @@ void job_resume(struct job *j); /* after all are adopted */
 /* Ends it, whatever it is doing: REASON_CANCELLED, REASON_SUPERSEDED, REASON_TIMEOUT, … */
 bool job_stop(struct job *j, enum reason why); /* false: it knew already */
 bool job_forget(struct job *j); /* likewise */
+/* All ranks of its gang are ready. */
+bool job_release(struct job *j, const struct list *ranks); /* struct rank_place; likewise */
 void job_report(const struct job *j, struct sync_attempt *out);
 bool job_holds(const struct job *j, struct str device);
 void job_admit(struct job *j); /* goes on when its devices are free */
@@ -108,6 +123,9 @@ void job_later(struct job *j, job_next_fn *what, int64_t ms); /* by the timer `a
 void job_prepare(struct job *j);
 void job_start(struct job *j);
 void job_watch(struct job *j); /* the command runs, or has ended */
+/* Whether other ranks of its gang would reach it there: not in a container's own network. */
+bool job_gang_reachable(const struct job *j, const struct runtime *r);
+void job_gang_wait(struct job *j); /* its command waits */
 void job_ask_to_end(struct job *j);
 /* The command is over, or there was none. */
 void job_finish(struct job *j, enum attempt_state result, enum reason why, const char *message);

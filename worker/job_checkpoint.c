@@ -3,6 +3,8 @@
  * and brought to the server when it has changed and has then been left alone for a moment; so a
  * worker that is lost costs the work since then. When the attempt ends without success, the folder
  * stays on this host (checkpoint.h), and goes to the server too when another attempt may follow.
+ *
+ * Of a gang rank 0's counts, which all ranks of the next attempt find; those of others are dropped.
  */
 #include "lib/base/log.h"
 #include "lib/loop/work.h"
@@ -55,7 +57,8 @@ static void look_next(struct job *j)
 
 void job_checkpoint_watch(struct job *j)
 {
-	look_next(j);
+	if (j->task.rank == 0)
+		look_next(j);
 }
 
 void job_checkpoint_cancel(struct job *j)
@@ -92,7 +95,8 @@ static void checkpoint_run_look(void *arg)
 /* Another attempt may follow: a fault of the host, or one of the command that is tried again. */
 static bool may_follow(const struct job *j)
 {
-	return reason_blame((enum reason)j->rec.reason) == BLAME_INFRA || j->task.user_retries > 0;
+	return reason_blame((enum reason)j->rec.reason) == BLAME_INFRA ||
+	       j->rec.reason == REASON_GANG_STOPPED || j->task.user_retries > 0;
 }
 
 /* It stays on this host, and the attempt says so. */
@@ -191,17 +195,23 @@ static void checkpoint_on_shipped(void *arg, enum reason reason, const char *mes
 
 /* ---- the end of the attempt ----------------------------------------------------------------- */
 
+/* Whether an attempt may follow it. */
+static bool counts(const struct job *j)
+{
+	return j->rec.result == ATTEMPT_FAILED || j->rec.reason == REASON_GANG_STOPPED;
+}
+
 void job_checkpoint_end(struct job *j, job_next_fn *next)
 {
 	struct job_checkpoint *k = &j->checkpoint;
 
 	k->next = next;
 	loop_timer_cancel(&k->look);
-	if (k->ship != NULL && j->rec.result != ATTEMPT_FAILED)
+	if (k->ship != NULL && !counts(j))
 		ship_outputs_cancel(k->ship);
 	if (k->ship != NULL || k->looking)
 		return; /* whose end leads here again */
-	if (j->rec.result != ATTEMPT_FAILED) {
+	if (!counts(j) || j->task.rank != 0) {
 		next(j);
 	} else if (!k->looked) {
 		k->looked = true;

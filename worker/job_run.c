@@ -94,6 +94,8 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 		agent_changed(j->agent);
 		job_limits_watch(j);
 	}
+	if (s->state == RUNTIME_WAITING)
+		job_gang_wait(j);
 	if (s->state == RUNTIME_ENDED || s->state == RUNTIME_GONE)
 		job_ended(j);
 	else if (!loop_timer_armed(&j->look))

@@ -95,6 +95,12 @@ void job_admit(struct job *j)
 			"this worker offers none of the runtimes that the step allows");
 		return;
 	}
+	if (!job_gang_reachable(j, rt->r)) {
+		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
+			"containers on this worker are not reached by the step's other ranks: "
+			"gang-host-network is not set there");
+		return;
+	}
 	if (!rt->about.ok) {
 		job_later(j, job_admit, LOOK_AGAIN_MS);
 		return;

@@ -2,6 +2,7 @@
 
 #include "lib/crypto/hash.h"
 #include "worker/checkpoint.h"
+#include "worker/launcher.h"
 #include "worker/secrets.h"
 
 enum { OWN_VARIABLES = 32 };
@@ -177,7 +178,10 @@ void task_spec(const struct task_spec_args *in, struct arena *a, struct runtime_
 		.attempt = t->attempt.p,
 		.step = t->step.p,
 		.epoch = t->epoch,
-		.argv = text_list(a, &t->argv),
+		.argv = launcher_argv(a, t),
+		.barrier = t->ranks != 0,
+		.rank = (unsigned)t->rank,
+		.host_network = t->ranks > 1 && in->conf->gang_host_network,
 		.ctl = in->ctl,
 		.secrets_dir = in->secrets_dir,
 		.work = arena_printf(a, "%s/code", in->dir).p,

@@ -25,12 +25,20 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 		ELSE 0 END AS preempted,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	CASE WHEN s.ended_at IS NULL THEN a.started_at ELSE s.started_at END AS attempt_started_at,
-	a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id, a.log_matches,
-	CASE WHEN a.state IN ('failed', 'lost') THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
-		WHERE o.step_id = s.id AND o.log_matches @> '[{"action": "avoid_node"}]') ELSE '{}' END AS avoid_workers, q.deadline, q.blocked ->> 'message' AS waits_for
+	a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id,
+	CASE WHEN a.ranks > 0 THEN (SELECT jsonb_agg(m) FROM attempt b CROSS JOIN LATERAL jsonb_array_elements(b.log_matches) m
+		WHERE b.step_id = s.id AND b.number = a.number) ELSE a.log_matches END AS log_matches,
+	CASE WHEN a.state IN ('failed', 'lost') OR a.ranks > 0 THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
+		WHERE o.step_id = s.id AND o.log_matches @> '[{"action": "avoid_node"}]') ELSE '{}' END AS avoid_workers, q.deadline, q.blocked ->> 'message' AS waits_for,
+	CASE WHEN a.ranks > 0 THEN (SELECT jsonb_agg(jsonb_build_object('id', b.id, 'worker_id', b.worker_id, 'worker', coalesce(w.name, b.worker_id),
+			'state', b.state, 'reason', b.reason, 'message', b.message,
+			'started_at', coalesce((extract(epoch FROM b.started_at) * 1000000)::bigint, 0),
+			'ended_at', coalesce((extract(epoch FROM b.ended_at) * 1000000)::bigint, 0), 'ready', b.ready_at IS NOT NULL,
+			'released', b.released_at IS NOT NULL, 'stopping', b.cancel_requested_at IS NOT NULL) ORDER BY b.rank)
+		FROM attempt b LEFT JOIN worker w ON w.id = b.worker_id WHERE b.step_id = s.id AND b.number = a.number) END AS gang
 FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN LATERAL (SELECT * FROM queue q WHERE s.state = 'queued' AND q.step_id = s.id OFFSET 0) q ON true
-LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE s.ended_at IS NULL AND s.attempts > 0 AND a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE s.ended_at IS NULL AND s.attempts > 0 AND a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) a ON true
 ORDER BY r.ord, s.position;
 
 -- name: engine_advance :exec
@@ -130,9 +138,15 @@ ON CONFLICT (step_id) DO NOTHING;
 SELECT step_unqueue($1);
 
 -- name: engine_attempt_cancel :exec
+-- params: ids text[], reasons text[]
+UPDATE attempt a SET cancel_requested_at = now(), stop_reason = x.reason
+FROM unnest($1::text[], $2::text[]) AS x(id, reason)
+WHERE a.id = ANY ($1) AND a.id = x.id AND a.cancel_requested_at IS NULL AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
+
+-- All ranks of a gang are ready: their commands may begin.
+-- name: engine_attempt_release :exec
 -- params: ids text[]
-UPDATE attempt SET cancel_requested_at = now()
-WHERE id = ANY ($1) AND cancel_requested_at IS NULL AND state IN ('assigned', 'preparing', 'running', 'finishing');
+UPDATE attempt SET released_at = now() WHERE id = ANY ($1) AND released_at IS NULL AND state IN ('assigned', 'preparing');
 
 -- name: engine_tracking_status :exec
 -- params: run_ids text[], statuses text[], now_ms bigint
@@ -171,6 +185,14 @@ SELECT id FROM (
 			OR EXISTS (SELECT FROM attempt a WHERE a.run_id = r.id AND a.cancel_requested_at IS NULL
 				AND a.state IN ('assigned', 'preparing', 'running', 'finishing')))
 	UNION
-	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) a ON true
-	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')
+	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state, a.ranks FROM attempt a WHERE a.step_id = s.id
+		ORDER BY a.number DESC, a.rank LIMIT 1) a ON true
+	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.ranks = 0 AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')
+	UNION -- of a gang: all ranks have ended, some must be stopped, or all wait to be released
+	SELECT s.run_id FROM step s JOIN LATERAL (SELECT bool_and(a.state IN ('succeeded', 'failed', 'cancelled', 'lost')) AS over,
+			bool_or(a.state IN ('failed', 'cancelled', 'lost')) AS broken,
+			bool_or(a.state IN ('assigned', 'preparing', 'running', 'finishing') AND a.cancel_requested_at IS NULL) AS going,
+			bool_and(a.ready_at IS NOT NULL) AS ready, bool_and(a.released_at IS NULL) AS held
+		FROM attempt a WHERE a.step_id = s.id AND a.number = s.attempts AND a.ranks > 0) g ON true
+	WHERE s.state IN ('assigned', 'running', 'finishing') AND (g.over OR g.broken AND g.going OR g.ready AND g.held AND g.going)
 ) x ORDER BY id LIMIT $1;

@@ -10,21 +10,32 @@ ORDER BY r.id LIMIT 100;
 -- name: fsck_steps :many
 SELECT s.id AS subject, format('is %s with %s attempts, of which %s are there and %s are open', s.state, s.attempts, n.n, n.open) AS wrong
 FROM step s CROSS JOIN LATERAL (
-	SELECT count(*) AS n, count(*) FILTER (WHERE a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS open
+	SELECT count(DISTINCT a.number) AS n, count(DISTINCT a.number) FILTER (WHERE a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS open
 	FROM attempt a WHERE a.step_id = s.id) n
 WHERE n.n <> s.attempts OR n.open > 1
 	OR (n.open = 1) <> (s.state IN ('assigned', 'running', 'finishing'))
 ORDER BY s.id LIMIT 100;
 
 -- name: fsck_ends :many
-SELECT s.id AS subject, format('is %s, and its newest attempt %s', s.state, a.state) AS wrong
-FROM step s JOIN attempt a ON a.step_id = s.id AND a.number = s.attempts
-WHERE s.state IN ('succeeded', 'failed') AND a.state <> s.state AND NOT (s.state = 'failed' AND a.state IN ('lost', 'cancelled'))
+SELECT s.id AS subject, format('is %s, and its newest attempt %s', s.state, a.states) AS wrong
+FROM step s CROSS JOIN LATERAL (
+	SELECT string_agg(a.state, ', ' ORDER BY a.rank) AS states, bool_or(a.state IN ('failed', 'lost', 'cancelled')) AS failed,
+		bool_and(a.state = 'succeeded' OR a.ranks > 0 AND a.rank > 0 AND a.reason = 'gang_stopped') AS succeeded
+	FROM attempt a WHERE a.step_id = s.id AND a.number = s.attempts) a
+WHERE s.state = 'succeeded' AND NOT a.succeeded OR s.state = 'failed' AND NOT a.failed
 ORDER BY s.id LIMIT 100;
+
+-- name: fsck_gangs :many
+SELECT a.step_id AS subject, format('attempt %s has the ranks %s, and should have %s of them', a.number,
+	string_agg(a.rank::text, ', ' ORDER BY a.rank), max(a.ranks)) AS wrong
+FROM attempt a GROUP BY a.step_id, a.number
+HAVING max(a.ranks) <> min(a.ranks) OR count(*) <> greatest(max(a.ranks), 1) OR max(a.rank) <> count(*) - 1
+ORDER BY a.step_id LIMIT 100;
 
 -- name: fsck_epochs :many
 SELECT b.id AS subject, format('has epoch %s, the attempt before it %s', b.epoch, b.before) AS wrong FROM (
-	SELECT a.id, a.epoch, lag(a.epoch) OVER (PARTITION BY a.step_id ORDER BY a.number) AS before FROM attempt a) b
+	SELECT a.id, a.epoch, max(a.epoch) OVER (PARTITION BY a.step_id ORDER BY a.number
+		GROUPS BETWEEN 1 PRECEDING AND 1 PRECEDING) AS before FROM attempt a) b
 WHERE b.before >= b.epoch ORDER BY b.id LIMIT 100;
 
 -- name: fsck_devices :many

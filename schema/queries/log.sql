@@ -22,11 +22,12 @@ SELECT a.id AS attempt_id, a.project_id, a.run_id, a.step_id, a.worker_id, a.epo
 	coalesce(l.final, false) AS final, l.digest, coalesce(l.dropped, 0) AS dropped, l.removed_at IS NOT NULL AS removed
 FROM attempt a LEFT JOIN log l ON l.attempt_id = a.id WHERE a.id = $1;
 
--- The newest attempt of a step, and whether the step has ended.
+-- The newest attempt of a step, of a rank of its gang, and whether the step has ended.
 -- name: log_of_step :one
--- params: step_id text
+-- params: step_id text, rank bigint
 SELECT s.state IN ('succeeded', 'failed', 'cancelled', 'skipped') AS ended,
-	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id
+	(SELECT a.id FROM attempt a WHERE a.step_id = s.id AND a.rank = $2 ORDER BY a.number DESC LIMIT 1) AS attempt_id,
+	coalesce((s.spec #>> '{placement,nodes}')::int, 1) AS nodes
 FROM step s WHERE s.id = $1;
 
 -- What others have written to logs that are followed here.

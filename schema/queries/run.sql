@@ -143,7 +143,8 @@ SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
 	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
-	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked,
+	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) AS attempt_id,
+	coalesce((s.spec #>> '{placement,nodes}')::int, 1) AS nodes, step_blocked(s) AS blocked,
 	lpad(s.position::text, 8, '0') AS page_key
 FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY s.position LIMIT $3;
 
@@ -153,14 +154,15 @@ SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
 	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
-	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC LIMIT 1) AS attempt_id, step_blocked(s) AS blocked
+	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) AS attempt_id,
+	coalesce((s.spec #>> '{placement,nodes}')::int, 1) AS nodes, step_blocked(s) AS blocked
 FROM step s WHERE s.id = $1;
 
 -- name: attempt_list :many
 -- params: step_id text, after text, count bigint
-SELECT a.id, a.step_id, a.run_id, a.number, a.epoch, a.worker_id, coalesce(w.name, '') AS worker, a.runtime, a.devices, a.state,
+SELECT a.id, a.step_id, a.run_id, a.number, a.rank, a.ranks, a.ready_at, a.address, a.epoch, a.worker_id, coalesce(w.name, '') AS worker, a.runtime, a.devices, a.state,
 	a.reason, a.message, a.exit_code, a.signal, a.evidence, a.created_at, a.started_at, a.ended_at,
 	coalesce(l.length, 0) AS log_bytes, coalesce(l.lines, 0) AS log_lines, coalesce(l.final, false) AS log_complete,
-	coalesce(a.log_matches, '[]') AS log_matches, coalesce(a.warning, '') AS warning, lpad(a.number::text, 8, '0') AS page_key
+	coalesce(a.log_matches, '[]') AS log_matches, coalesce(a.warning, '') AS warning, lpad(a.number::text, 8, '0') || '.' || lpad(a.rank::text, 4, '0') AS page_key
 FROM attempt a LEFT JOIN worker w ON w.id = a.worker_id LEFT JOIN log l ON l.attempt_id = a.id
-WHERE a.step_id = $1 AND lpad(a.number::text, 8, '0') > $2 ORDER BY a.number LIMIT $3;
+WHERE a.step_id = $1 AND lpad(a.number::text, 8, '0') || '.' || lpad(a.rank::text, 4, '0') > $2 ORDER BY a.number, a.rank LIMIT $3;

@@ -62,26 +62,28 @@ WHERE a.state IN ('assigned', 'preparing', 'running', 'finishing');
 -- The leader hands steps out: each is taken from the queue once, by whoever still leads. delivered: the worker waits at
 -- this server, which tells it. plain: what follows, with the spec, is all that the worker needs.
 -- name: sched_assign :many
--- params: holder text, epoch bigint, step_ids text[], attempt_ids text[], worker_ids text[], runtimes text[], devices jsonb[], token_ids text[], token_macs bytea[], delivered bool[]
+-- params: holder text, epoch bigint, step_ids text[], attempt_ids text[], worker_ids text[], runtimes text[], devices jsonb[], token_ids text[], token_macs bytea[], delivered bool[], ranks bigint[]
 WITH lead AS (
 	SELECT 1 FROM leader WHERE role = 'scheduler' AND holder = $1 AND epoch = $2 FOR SHARE
 ), asked AS (
-	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[], $10::bool[])
-		WITH ORDINALITY AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac, delivered, ord)
+	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::bytea[], $10::bool[], $11::bigint[])
+		WITH ORDINALITY AS x(step_id, attempt_id, worker_id, runtime, devices, token_id, token_mac, delivered, rank, ord)
 ), taken AS (
-	DELETE FROM queue q USING asked a WHERE q.step_id = ANY ($3) AND q.step_id = a.step_id AND EXISTS (SELECT 1 FROM lead)
+	DELETE FROM queue q WHERE q.step_id = ANY ($3) AND EXISTS (SELECT 1 FROM lead)
 	RETURNING q.step_id, q.run_id, q.project_id, q.cpus, q.memory, (q.request ->> 'time_limit')::bigint AS time_limit,
-		(q.request ->> 'lost_after')::bigint AS lost_after, a.attempt_id, a.worker_id, a.runtime, a.devices, a.token_id, a.token_mac, a.delivered, a.ord
-), moved AS (
+		(q.request ->> 'lost_after')::bigint AS lost_after, coalesce((q.request ->> 'ranks')::int, 0) AS ranks
+), stepped AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
-	FROM taken t WHERE s.id = t.step_id
-	RETURNING t.ord, t.attempt_id, t.step_id, t.run_id, t.project_id, s.attempts AS number, nextval('attempt_epoch') AS epoch,
-		t.worker_id, t.runtime, ARRAY(SELECT jsonb_array_elements_text(t.devices)) AS devices, t.cpus, t.memory, t.time_limit,
-		t.lost_after, t.delivered, t.token_id, t.token_mac, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt
+	FROM taken t WHERE s.id = ANY ($3) AND s.id = t.step_id
+	RETURNING t.*, s.attempts AS number, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt
+), moved AS (
+	SELECT s.*, a.ord, a.rank, a.attempt_id, nextval('attempt_epoch') AS epoch, a.worker_id, a.runtime,
+		ARRAY(SELECT jsonb_array_elements_text(a.devices)) AS devices, a.delivered, a.token_id, a.token_mac
+	FROM stepped s JOIN asked a ON a.step_id = s.step_id
 ), made AS (
-	INSERT INTO attempt (id, step_id, run_id, project_id, number, epoch, worker_id, runtime, devices, cpus, memory, time_limit,
-		delivered, lost_after)
-	SELECT m.attempt_id, m.step_id, m.run_id, m.project_id, m.number, m.epoch, m.worker_id, m.runtime, m.devices, m.cpus, m.memory,
+	INSERT INTO attempt (id, step_id, run_id, project_id, number, rank, ranks, epoch, worker_id, runtime, devices, cpus, memory,
+		time_limit, delivered, lost_after)
+	SELECT m.attempt_id, m.step_id, m.run_id, m.project_id, m.number, m.rank, m.ranks, m.epoch, m.worker_id, m.runtime, m.devices, m.cpus, m.memory,
 		nullif(m.time_limit, 0), m.delivered,
 		CASE WHEN m.lost_after IS NOT NULL THEN m.lost_after -- null: queued by an older server
 			WHEN m.spec #>> '{on_lost,policy}' = 'stop' THEN span_us(m.spec #>> '{on_lost,self_stop_after}') + 30000000
@@ -96,7 +98,7 @@ WITH lead AS (
 		jsonb_build_object('worker_id', m.worker_id, 'attempt_id', m.attempt_id, 'server', $1::text) FROM moved m
 )
 SELECT m.ord, m.attempt_id AS attempt, m.step_id AS step, m.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name,
-	m.number, m.epoch, r.repository, r.commit, m.cpus, m.memory, m.devices, m.tracking_run,
+	m.number, m.rank, m.ranks, m.epoch, r.repository, r.commit, m.cpus, m.memory, m.devices, m.tracking_run,
 	r.experiment_id::text AS experiment_id, m.user_failures, m.runtime, plain.yes AS plain,
 	CASE WHEN plain.yes THEN m.spec END AS spec
 FROM moved m JOIN run r ON r.id = m.run_id JOIN project j ON j.id = m.project_id

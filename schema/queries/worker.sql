@@ -90,11 +90,11 @@ UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741
 -- epoch. A success must have its log complete. Who is told to make room, and knows no better than that it was cancelled, was
 -- preempted.
 -- name: sync_report :many
--- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[], host_faults text[]
+-- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[], host_faults text[], addresses text[], ports bigint[]
 WITH r AS (
 	SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
-		$9::bigint[], $10::bigint[], $11::timestamptz[], $12::timestamptz[], $13::jsonb[])
-		AS x(ord, worker_id, id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence)
+		$9::bigint[], $10::bigint[], $11::timestamptz[], $12::timestamptz[], $13::jsonb[], $15::text[], $16::bigint[])
+		AS x(ord, worker_id, id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence, address, port)
 ), rank (state, n) AS (
 	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
 ), changed AS (
@@ -104,12 +104,15 @@ WITH r AS (
 		message = CASE WHEN a.preempted_by IS NOT NULL AND (r.state = 'cancelled' OR r.reason = 'preempted') THEN a.preempted_why
 			ELSE r.message END,
 		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
-		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END
+		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END,
+		ready_at = CASE WHEN r.port > 0 THEN now() ELSE a.ready_at END, address = CASE WHEN r.port > 0 THEN r.address ELSE a.address END,
+		port = CASE WHEN r.port > 0 THEN r.port ELSE a.port END
 	FROM r JOIN rank n ON n.state = r.state
 	WHERE a.id = ANY ($3) AND a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
-		AND n.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
+		AND (n.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
+			OR r.port > 0 AND n.n = 1 AND a.state = 'preparing' AND a.ready_at IS NULL)
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
-	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord, r.evidence
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord, r.evidence, r.port > 0 AS ready
 ), resolved AS ( -- whoever is first says which image its name is, for the whole run
 	INSERT INTO run_image (run_id, image, ref, attempt_id)
 	SELECT DISTINCT ON (run_id, evidence ->> 'image') run_id, evidence ->> 'image', left(evidence ->> 'image_ref', 511), id
@@ -128,17 +131,20 @@ WITH r AS (
 	INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM judged
 ), told AS (
 	INSERT INTO event (project_id, type, subject, parent, data)
-	SELECT project_id, CASE WHEN n = 4 THEN 'attempt.ended' ELSE 'attempt.' || state END, id, step_id,
+	SELECT project_id, CASE WHEN n = 4 THEN 'attempt.ended' WHEN ready THEN 'attempt.ready' ELSE 'attempt.' || state END, id, step_id,
 		jsonb_build_object('worker_id', worker_id, 'state', state) FROM changed
 )
-SELECT ord, id, run_id, state FROM changed;
+SELECT ord, id, run_id, CASE WHEN ready THEN 'ready' ELSE state END AS state FROM changed;
 
 -- Of a worker: what it has named, and what is open with it; one row with id null when there is neither. unheard: cancelled
 -- before the worker was told.
 -- name: sync_compare :many
 -- params: worker_id text, named text[]
 SELECT w.state AS worker_state, a.id, a.epoch, a.state, a.worker_id = $1 AS mine, a.cancel_requested_at IS NOT NULL AS cancelling,
-	a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard, a.preempted_by IS NOT NULL AS preempted
+	a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered AS unheard, a.preempted_by IS NOT NULL AS preempted,
+	a.stop_reason,
+	CASE WHEN a.released_at IS NOT NULL AND a.state = 'preparing' THEN (SELECT jsonb_agg(jsonb_build_object('address', b.address,
+		'port', b.port) ORDER BY b.rank) FROM attempt b WHERE b.step_id = a.step_id AND b.number = a.number) END AS release
 FROM worker w LEFT JOIN attempt a
 	ON (a.worker_id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) OR a.id = ANY ($2)
 WHERE w.id = $1;
@@ -152,8 +158,9 @@ UPDATE attempt SET delivered = true WHERE id = ANY ($1) AND NOT delivered;
 -- params: worker_id text, known text[]
 WITH ended AS (
 	UPDATE attempt a SET ended_at = now(), state = CASE WHEN a.preempted_by IS NULL THEN 'cancelled' ELSE 'failed' END,
-		reason = CASE WHEN a.preempted_by IS NULL THEN 'cancelled' ELSE 'preempted' END,
-		message = coalesce(a.preempted_why, 'It was cancelled')
+		reason = CASE WHEN a.preempted_by IS NULL THEN a.stop_reason ELSE 'preempted' END,
+		message = coalesce(a.preempted_why, CASE WHEN a.stop_reason = 'cancelled' THEN 'It was cancelled'
+			ELSE 'It was stopped before its worker heard of it' END)
 	WHERE a.worker_id = $1 AND a.state = 'assigned' AND a.cancel_requested_at IS NOT NULL AND NOT a.delivered
 		AND a.id <> ALL ($2)
 	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state
@@ -178,7 +185,7 @@ SELECT id, run_id FROM ended;
 -- All that a worker needs to run an attempt, but what follows from the step's spec. Files are listed as text: they may be many.
 -- name: sync_assignment :one
 -- params: attempt_id text
-SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.epoch,
+SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline, s.name AS step_name, a.number, a.rank, a.ranks, a.epoch,
 	r.repository, r.commit, a.cpus, a.memory, a.devices, s.tracking_run, r.experiment_id::text AS experiment_id, s.spec, a.runtime,
 	s.user_failures, s.checkpoint_attempt,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = r.id AND i.image = s.spec ->> 'image'), '') AS image_ref,

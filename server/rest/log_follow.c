@@ -183,7 +183,7 @@ void log_follow_step(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
-	log_store_of_step(u, call_param(c, "step"));
+	log_store_of_step(u, call_param(c, "step"), ((const struct log_query *)c->query)->rank);
 	call_send(c, u, DB_READ, follow_step_on_row);
 }
 
@@ -195,8 +195,12 @@ static void follow_step_on_row(struct call *c, const struct db_rows *rows)
 		call_not_found(c, "step");
 		return;
 	}
+	if (!log_has_rank(c, &rows[0]))
+		return;
 	struct str step = arena_str(c->arena, call_param(c, "step"));
+	int64_t rank = ((const struct log_query *)c->query)->rank;
 	f = follower_new(c);
+	f->rank = rank;
 	(void)str_print(f->step_id, sizeof f->step_id, "%.*s", STR_ARG(step));
 	step_look(f);
 }
@@ -206,7 +210,7 @@ static void step_look(struct log_follower *f)
 {
 	struct db_unit *u = db_unit(f->logs->app->db, NULL);
 
-	log_store_of_step(u, str_c(f->step_id));
+	log_store_of_step(u, str_c(f->step_id), f->rank);
 	follower_send_unit(f, u, step_on_row);
 }
 

@@ -150,6 +150,7 @@ struct log_follower {
 	struct sse *sse;
 	struct access_watch *watch;
 	char step_id[ID_MAX];
+	int64_t rank; /* of the step's gang */
 	int filter; /* a stream, 0: all */
 	int64_t from, tail; /* as asked */
 	int64_t resume, begin_end; /* only lines that end behind resume; the end when it began */
@@ -163,6 +164,8 @@ struct log_follower {
 };
 void log_follow_attempt(struct call *c);
 void log_follow_step(struct call *c);
+/* Whether the step, a row of log_of_step, has the rank that is asked for; answers if not. */
+bool log_has_rank(struct call *c, const struct db_rows *rows);
 /* From the tail to reading by itself, after what was sent. */
 void log_follower_restart(struct log_follower *f, int64_t resume);
 void log_follower_end(struct log_follower *f, bool complete); /* the last event; f goes */

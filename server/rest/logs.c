@@ -74,10 +74,26 @@ static void log_attempt(struct call *c)
 		read_log(c, call_param(c, "attempt"));
 }
 
+bool log_has_rank(struct call *c, const struct db_rows *rows)
+{
+	const struct log_query *q = c->query;
+	int64_t nodes = db_int(rows, 0, db_col(rows, "nodes"));
+	struct err e;
+
+	if (q->rank < nodes)
+		return true;
+	(void)err_field(&e, "/rank", "the step has %lld rank%s, counted from 0", (long long)nodes,
+		nodes == 1 ? "" : "s");
+	call_fail(c, &e);
+	return false;
+}
+
 static void log_step_on_row(struct call *c, const struct db_rows *rows)
 {
 	if (rows[0].n == 0) {
 		call_not_found(c, "step");
+	} else if (!log_has_rank(c, &rows[0])) {
+		return;
 	} else if (db_is_null(&rows[0], 0, 1)) {
 		struct log_state none = { .attempt_id = STR(""),
 			.ended = db_bool(&rows[0], 0, 0),
@@ -99,7 +115,7 @@ static void log_step(struct call *c)
 		return;
 	}
 	struct db_unit *u = call_unit(c);
-	log_store_of_step(u, call_param(c, "step"));
+	log_store_of_step(u, call_param(c, "step"), q->rank);
 	call_send(c, u, DB_READ, log_step_on_row);
 }
 

@@ -129,10 +129,16 @@ static void worker_sync(struct call *c)
 
 /* ---- reports ---- */
 
+/* That it is ready is news, too. */
+static int told_state(const struct sync_attempt *a)
+{
+	return a->ready ? ATTEMPT_STATE_COUNT : a->state;
+}
+
 static bool is_news(const struct call *c, const struct sync_attempt *a)
 {
 	return a->state != ATTEMPT_ASSIGNED &&
-	       !fleet_knows_state(c->app->fleet, c->who.worker_id, a->id, a->state);
+	       !fleet_knows_state(c->app->fleet, c->who.worker_id, a->id, told_state(a));
 }
 
 static void sync_report(struct call *c)
@@ -191,7 +197,7 @@ static void note_states(struct sync *s, const struct db_rows *rows, int64_t ord)
 	for (size_t i = 0; i < s->in->attempts.n; i++) {
 		const struct sync_attempt *a = list_at(&s->in->attempts, struct sync_attempt, i);
 		if (a->state != ATTEMPT_SUCCEEDED)
-			fleet_note_state(app->fleet, s->call->who.worker_id, a->id, a->state);
+			fleet_note_state(app->fleet, s->call->who.worker_id, a->id, told_state(a));
 	}
 }
 
@@ -272,10 +278,19 @@ static bool ended_name(struct str name)
 	       str_is(name, "lost");
 }
 
-static void add_cancel(struct sync *s, const struct sync_attempt *a, const char *reason)
+static void add_cancel(struct sync *s, const struct sync_attempt *a, struct str reason)
 {
 	*list_at(&s->reply.cancel, struct sync_cancel, s->reply.cancel.n++) =
-		(struct sync_cancel){ a->id, a->epoch, str_c(reason) };
+		(struct sync_cancel){ a->id, a->epoch, arena_str(s->call->arena, reason) };
+}
+
+static void add_release(struct sync *s, const struct sync_attempt *a, struct str json)
+{
+	struct sync_release *r =
+		list_at(&s->reply.release, struct sync_release, s->reply.release.n);
+
+	*r = (struct sync_release){ .attempt = a->id, .epoch = a->epoch };
+	s->reply.release.n += sync_read_ranks(json, s->call->arena, &r->ranks);
 }
 
 /* What the worker has under an epoch that is not the server's is superseded, and so is what the
@@ -290,12 +305,15 @@ static void judge(
 	if (over && ended(a->state))
 		*list_at(&s->reply.forget, struct str, s->reply.forget.n++) = a->id;
 	else if (over && !a->cancelling)
-		add_cancel(s, a, "superseded");
+		add_cancel(s, a, STR("superseded"));
 	else if (!over && !a->cancelling && !ended(a->state) &&
 		 db_bool(known, row, db_col(known, "cancelling")))
 		add_cancel(s, a,
-			db_bool(known, row, db_col(known, "preempted")) ? "preempted"
-									: "cancelled");
+			db_bool(known, row, db_col(known, "preempted"))
+				? STR("preempted")
+				: db_str(known, row, db_col(known, "stop_reason")));
+	else if (!over && !a->released && !db_is_null(known, row, db_col(known, "release")))
+		add_release(s, a, db_str(known, row, db_col(known, "release")));
 }
 
 static size_t row_of(const struct db_rows *rows, struct str id)
@@ -431,6 +449,7 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 
 	s->reply = (struct sync_reply){
 		.cancel = { arena_array_of(c->arena, struct sync_cancel, n + 1), 0 },
+		.release = { arena_array_of(c->arena, struct sync_release, n + 1), 0 },
 		.forget = { arena_array_of(c->arena, struct str, n + 1), 0 },
 		.drain = rows[0].n != 0 && !active
 	};
@@ -444,7 +463,8 @@ static void sync_on_compared(struct call *c, const struct db_rows *rows)
 		end_unheard(c);
 	} else if (s->missing_n != 0) {
 		ask_details(c);
-	} else if (s->reply.cancel.n != 0 || s->reply.forget.n != 0 || s->reply.discard.n != 0) {
+	} else if (s->reply.cancel.n != 0 || s->reply.release.n != 0 || s->reply.forget.n != 0 ||
+		   s->reply.discard.n != 0) {
 		sync_reply_now(c);
 	} else {
 		if (active)
@@ -489,9 +509,11 @@ static void sync_on_left(void *arg)
 /* What may go into this reply beside what is in it already. */
 static struct assignment_size room_of(const struct sync *s)
 {
-	return (struct assignment_size){ ASSIGNMENT_VALUES_MAX - 4 * s->reply.cancel.n -
-						 s->reply.forget.n - s->reply.discard.n,
-		REPLY_BYTES };
+	size_t used = 4 * s->reply.cancel.n + s->reply.forget.n + s->reply.discard.n;
+
+	for (size_t i = 0; i < s->reply.release.n; i++)
+		used += 4 + 3 * list_at(&s->reply.release, struct sync_release, i)->ranks.n;
+	return (struct assignment_size){ ASSIGNMENT_VALUES_MAX - used, REPLY_BYTES };
 }
 
 static bool fits(struct assignment_size *left, struct assignment_size takes)

@@ -1,11 +1,14 @@
 /* The group commit that the workers' reports share; owned by the app. */
 #ifndef SERVER_REST_SYNC_H
 #define SERVER_REST_SYNC_H
+#include "lib/base/arena.h"
 
 struct app;
 struct reporter;
 
 struct reporter *reporter_new(struct app *app);
 void reporter_free(struct reporter *r); /* NULL is fine */
+/* Where the ranks of a gang are, as sync_compare has them: struct rank_place. False: not all. */
+bool sync_read_ranks(struct str json, struct arena *a, struct list *ret);
 
 #endif

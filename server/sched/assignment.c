@@ -124,10 +124,12 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->log_max = spec.logs.max;
 	out->secrets = spec.secrets;
 	out->log_policies = log_policy_all(&spec.logs, a);
+	out->launcher = spec.placement.launcher;
 	out->checkpoint_max = app->conf.checkpoint_max;
 	out->token = credential_derive(app->pepper, CREDENTIAL_JOB, out->attempt, a).text;
 	fill_runtimes(&spec, db_str(r, row, db_col(r, "runtime")), a, out);
-	fill_outputs(&spec, a, out);
+	if (out->rank == 0) /* it alone leaves outputs */
+		fill_outputs(&spec, a, out);
 	return fill_staged(out, a, e);
 }
 

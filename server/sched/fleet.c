@@ -522,7 +522,7 @@ static void fleet_on_event(void *arg, const struct event *ev, struct str project
 	}
 	if (!str_is(ev->type, "step.assigned") && !str_is(ev->type, "attempt.cancel_requested") &&
 		!str_is(ev->type, "attempt.preempted") && !str_is(ev->type, "attempt.stored") &&
-		!is_lost(ev))
+		!str_is(ev->type, "attempt.released") && !is_lost(ev))
 		return;
 	if (jsn_parse(ev->data, &doc, &e) < 0)
 		return;

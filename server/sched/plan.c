@@ -10,11 +10,11 @@
 #include "server/sched/plan_inside.h"
 #include "server/sched/spec.h"
 
-enum { REQUEST_MAX = 65536, DATA_MAX = 8192, ALL_ARENA = 256 << 20, STOP_US = 30000000 };
+enum { REQUEST_MAX = 65536, DATA_MAX = 8192, STOP_US = 30000000 };
 
 /* ---- pieces that are collected ---- */
 
-static void note(
+void plan_note(
 	struct plan *p, const char *type, struct str subject, struct str parent, struct str data)
 {
 	events_add(&p->events, p->run->project_id, type, subject);
@@ -22,7 +22,8 @@ static void note(
 	p->events.data[p->events.n - 1] = data;
 }
 
-static struct str step_data(struct plan *p, const struct plan_step *s, struct str reason)
+struct str plan_step_data(
+	struct plan *p, const struct plan_step *s, struct str reason, struct str worker_id)
 {
 	struct buf b;
 
@@ -34,7 +35,7 @@ static struct str step_data(struct plan *p, const struct plan_step *s, struct st
 	jsn_key(&w, "reason");
 	jsn_str(&w, reason);
 	jsn_key(&w, "worker_id");
-	jsn_str(&w, s->worker_id);
+	jsn_str(&w, worker_id);
 	jsn_obj_end(&w);
 	return buf_keep(&b, p->arena);
 }
@@ -87,7 +88,8 @@ void plan_set_step(struct plan *p, size_t i, const struct plan_change *c)
 		p->tracking[p->tracking_n] = s->tracking_run;
 		p->tracking_status[p->tracking_n++] = str_c(status);
 	}
-	note(p, step_events[c->state], s->id, p->run->id, step_data(p, s, p->steps.reasons[k]));
+	plan_note(p, step_events[c->state], s->id, p->run->id,
+		plan_step_data(p, s, p->steps.reasons[k], s->worker_id));
 }
 
 /* ---- queueing ---- */
@@ -145,6 +147,10 @@ static struct str request_json(struct plan *p, const struct step_spec *s, const 
 	jsn_int(&w, s->placement.sensitivity);
 	jsn_key(&w, "preemptible");
 	jsn_bool(&w, s->placement.preemptible);
+	if (placement_ranks(&s->placement) != 0) {
+		jsn_key(&w, "ranks");
+		jsn_int(&w, placement_ranks(&s->placement));
+	}
 	jsn_key(&w, "lost_after");
 	jsn_int(&w, lost_after(s));
 	jsn_obj_end(&w);
@@ -276,11 +282,11 @@ static int look_at_attempt(struct plan *p, size_t i, struct err *e)
 	case ATTEMPT_LOST:
 	case ATTEMPT_STATE_COUNT: return step_failed(p, i, e);
 	}
-	if (p->run->cancelling && s->attempt_state < ATTEMPT_SUCCEEDED && !s->attempt_cancelling) {
-		p->cancel_attempts[p->cancel_n++] = s->attempt_id;
-		note(p, "attempt.cancel_requested", s->attempt_id, s->id,
-			step_data(p, s, STR("cancelled")));
-	}
+	if (s->gang.ranks.n != 0)
+		plan_lead_gang(p, s);
+	else if (p->run->cancelling && s->attempt_state < ATTEMPT_SUCCEEDED &&
+		 !s->attempt_cancelling)
+		plan_stop_attempt(p, s, s->attempt_id, s->worker_id, REASON_CANCELLED);
 	return 0;
 }
 
@@ -367,7 +373,7 @@ static void move_run(struct plan *p, enum fsm_run_event event)
 		return;
 	p->run_state = to;
 	p->run_changed = true;
-	note(p, arena_printf(p->arena, "run.%s", run_state_names[to]).p, p->run->id, STR(""),
+	plan_note(p, arena_printf(p->arena, "run.%s", run_state_names[to]).p, p->run->id, STR(""),
 		STR("{}"));
 }
 
@@ -405,8 +411,10 @@ static void conclude(struct plan *p, const struct dag_next *next)
 static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 {
 	struct plan *p = arena_new_of(a, struct plan);
-	size_t n = run->n + 1, m = 4 * n + 4;
+	size_t n = run->n + 1, ranks = n;
 
+	for (size_t i = 0; i < run->n; i++)
+		ranks += run->steps[i].gang.ranks.n;
 	*p = (struct plan){ .run = run,
 		.arena = a,
 		.run_state = run->state,
@@ -419,12 +427,14 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.sources = arena_array_of(a, struct str, n),
 		.gatherers = arena_array_of(a, struct str, n),
 		.unqueue = arena_array_of(a, struct str, n),
-		.cancel_attempts = arena_array_of(a, struct str, n),
+		.cancel_attempts = arena_array_of(a, struct str, ranks),
+		.cancel_reasons = arena_array_of(a, struct str, ranks),
+		.release = arena_array_of(a, struct str, ranks),
 		.tracking = arena_array_of(a, struct str, 2 * n),
 		.tracking_status = arena_array_of(a, struct str, 2 * n) };
 	step_updates_init(&p->steps, 2 * n, a);
 	queue_rows_init(&p->queue, 2 * n, a);
-	events_init(&p->events, m, a);
+	events_init(&p->events, 4 * ranks + 4, a);
 	for (size_t i = 0; i < run->n; i++) {
 		p->states[i] = run->steps[i].state;
 		p->bad[i] = is_bad(run->steps[i].state, run->steps[i].reason);
@@ -453,101 +463,9 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	conclude(p, &next);
 	if (arena_check(a, e) < 0)
 		return -1;
-	if (p->steps.n != 0 || p->cancel_n != 0 || p->run_changed || run->look)
+	if (p->steps.n != 0 || p->cancel_n != 0 || p->release_n != 0 || p->run_changed || run->look)
 		*ret_plan = p;
 	return 0;
-}
-
-/* ---- several plans, one statement for each table ---- */
-
-struct all {
-	struct run_moves runs;
-	struct step_updates steps;
-	struct queue_rows queue;
-	struct events events;
-	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
-	size_t unqueue_n, cancel_n, tracking_n;
-};
-
-static void all_init(struct all *all, const struct plan *const *plans, size_t n, struct arena *a)
-{
-	size_t steps = 1, queue = 1, events = 1, unqueue = 1, cancel = 1, tracking = 1;
-
-	for (size_t i = 0; i < n; i++) {
-		steps += plans[i]->steps.n;
-		queue += plans[i]->queue.n;
-		events += plans[i]->events.n;
-		unqueue += plans[i]->unqueue_n;
-		cancel += plans[i]->cancel_n;
-		tracking += plans[i]->tracking_n;
-	}
-	*all = (struct all){ .unqueue = arena_array_of(a, struct str, unqueue),
-		.cancel_attempts = arena_array_of(a, struct str, cancel),
-		.tracking = arena_array_of(a, struct str, tracking),
-		.tracking_status = arena_array_of(a, struct str, tracking) };
-	run_moves_init(&all->runs, n, a);
-	step_updates_init(&all->steps, steps, a);
-	queue_rows_init(&all->queue, queue, a);
-	events_init(&all->events, events, a);
-}
-
-/* When the first of its steps began is when the run did. */
-static void put_move(struct run_moves *m, const struct plan *p)
-{
-	size_t k = m->n++;
-
-	m->ids[k] = p->run->id;
-	m->versions[k] = p->run->version;
-	m->no_state[k] = !p->run_changed;
-	m->states[k] = str_c(run_state_names[p->run_state]);
-	m->reasons[k] = str_c(p->run_reason);
-	m->messages[k] = p->run_message.p != NULL ? p->run_message : STR("");
-	m->no_start[k] = true;
-	for (size_t i = 0; i < p->steps.n; i++)
-		if (!p->steps.no_start[i] &&
-			(m->no_start[k] || p->steps.started_at[i] < m->started_at[k])) {
-			m->started_at[k] = p->steps.started_at[i];
-			m->no_start[k] = false;
-		}
-}
-
-static void all_put(struct all *all, const struct plan *p)
-{
-	put_move(&all->runs, p);
-	step_updates_append(&all->steps, &p->steps);
-	queue_rows_append(&all->queue, &p->queue);
-	events_append(&all->events, &p->events);
-	for (size_t i = 0; i < p->unqueue_n; i++)
-		all->unqueue[all->unqueue_n++] = p->unqueue[i];
-	for (size_t i = 0; i < p->cancel_n; i++)
-		all->cancel_attempts[all->cancel_n++] = p->cancel_attempts[i];
-	for (size_t i = 0; i < p->tracking_n; i++) {
-		all->tracking[all->tracking_n] = p->tracking[i];
-		all->tracking_status[all->tracking_n++] = p->tracking_status[i];
-	}
-}
-
-void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int64_t now)
-{
-	struct arena *a = arena_new(ALL_ARENA);
-	struct all all;
-
-	all_init(&all, plans, n, a);
-	for (size_t i = 0; i < n; i++)
-		all_put(&all, plans[i]);
-	engine_store_advance(u, &all.runs);
-	engine_store_unqueue(u, all.unqueue, all.unqueue_n);
-	engine_store_update_steps(u, &all.steps);
-	for (size_t i = 0; i < n; i++) {
-		if (!plans[i]->run->admitted)
-			engine_store_run_admitted(u, plans[i]->run->id);
-		plan_add_ready(u, plans[i]);
-	}
-	engine_store_queue(u, &all.queue);
-	engine_store_cancel_attempts(u, all.cancel_attempts, all.cancel_n);
-	engine_store_tracking(u, all.tracking, all.tracking_status, all.tracking_n, now / 1000);
-	engine_store_events(u, &all.events);
-	arena_drop(a);
 }
 
 int plan_run_state(const struct plan *p)

@@ -10,6 +10,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "server/core/dag.h"
+#include "server/sched/gang.h"
 #include "server/store/engine_store.h"
 
 struct db_unit;
@@ -41,6 +42,9 @@ struct plan_step {
 	bool attempt_cancelling; /* it has been asked to stop */
 	struct str log_matches; /* of the attempt: JSON */
 	struct list avoid_workers; /* struct str, names: their logs said that they are at fault */
+	/* Of a gang the above is what its ranks come to. */
+	struct gang gang;
+	struct gang_verdict verdict;
 };
 
 struct plan_run {

@@ -1,5 +1,5 @@
 /* What the files of a plan share: plan.c leads, plan_ready.c says what becomes of steps that are
- * ready. */
+ * ready, plan_gang.c what the ranks of a gang are told, plan_write.c writes. */
 #ifndef SERVER_SCHED_PLAN_INSIDE_H
 #define SERVER_SCHED_PLAN_INSIDE_H
 #include "api/pipeline.h"
@@ -15,13 +15,14 @@ struct plan {
 	bool ended; /* a step has ended at once when it became ready */
 	struct step_updates steps;
 	struct queue_rows queue;
-	struct str *unqueue, *cancel_attempts, *tracking, *tracking_status;
+	struct str *unqueue, *cancel_attempts, *cancel_reasons, *release, *tracking,
+		*tracking_status;
 	struct str *spec_ids, *specs; /* of late steps, filled in */
 	struct list outputs; /* struct field_pair, as in struct spec_scope */
 	struct str *takers, *sources; /* steps that stand for another one */
 	struct str *gatherers; /* steps that have the outputs of all their combinations */
 	size_t takers_n, gatherers_n;
-	size_t unqueue_n, cancel_n, tracking_n, specs_n;
+	size_t unqueue_n, cancel_n, release_n, tracking_n, specs_n;
 	struct events events;
 	int run_state;
 	const char *run_reason;
@@ -39,6 +40,16 @@ void plan_set_step(struct plan *p, size_t i, const struct plan_change *c);
 int plan_spec_of(
 	struct plan *p, const struct plan_step *s, struct step_spec *ret, struct err *e) MUST_CHECK;
 void plan_queue_step(struct plan *p, size_t i, const struct step_spec *spec, int64_t not_before);
+
+void plan_note(
+	struct plan *p, const char *type, struct str subject, struct str parent, struct str data);
+struct str plan_step_data(
+	struct plan *p, const struct plan_step *s, struct str reason, struct str worker_id);
+
+void plan_stop_attempt(struct plan *p, const struct plan_step *s, struct str id,
+	struct str worker_id, enum reason why);
+/* Stops those ranks of a gang that go on and may not, releases those that may begin. */
+void plan_lead_gang(struct plan *p, const struct plan_step *s);
 
 /* All that the step needs has succeeded: into the queue, or its end. */
 int plan_step_ready(struct plan *p, size_t i, struct err *e) MUST_CHECK;

@@ -121,6 +121,7 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	/* Who was queued by an older server could not say it. */
 	s->sensitivity = (uint8_t)jsn_get_int(jsn_get(root, "sensitivity"), SENSITIVITY_INTERNAL);
 	w->preemptible = jsn_get_bool(jsn_get(root, "preemptible"), true);
+	s->nodes = (uint32_t)jsn_get_int(jsn_get(root, "ranks"), 0);
 	int rc = gpu_spec_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
 	return rc;
@@ -566,7 +567,6 @@ void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, st
 		*list_at(&h->devices, struct str, h->devices.n) =
 			arena_str(h->arena, gpus[h->devices.n]);
 	holding_begin(p, attempt_id, h);
-	pool_remove_step(p, step_id);
 }
 
 void pool_attempt_ended(struct pool *p, struct str attempt_id)

@@ -25,7 +25,8 @@ void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows);
 void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
 void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);
-/* A step was handed out: it leaves the queue, and its attempt holds what it asked for. */
+/* A step was handed out: its attempt holds what it asked for, one for each rank of a gang. Then it
+ * is to be removed. */
 void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
 	const struct str *gpus, size_t gpus_n);
 void pool_attempt_ended(struct pool *p, struct str attempt_id);

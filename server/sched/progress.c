@@ -229,6 +229,21 @@ static int read_matrix(
 	return !s->late || json.n == 0 ? 0 : read_pairs(l, json, &s->matrix, e);
 }
 
+/* What its ranks come to stands for the attempt. */
+static int read_gang(struct look *l, struct str ranks, struct plan_step *s, struct err *e)
+{
+	if (ranks.n == 0)
+		return 0;
+	if (gang_read(ranks, s->spec, l->arena, &s->gang, e) < 0)
+		return -1;
+	gang_judge(&s->gang, l->arena, &s->verdict);
+	s->attempt_state = s->verdict.state;
+	s->attempt_reason = s->verdict.reason;
+	s->attempt_message = s->verdict.message;
+	s->attempt_started_at = s->verdict.started_at;
+	return 0;
+}
+
 /* The rows of a run stand together, from its first one. */
 static int read_run(struct look *l, const struct db_rows *rows, size_t row, struct err *e)
 {
@@ -251,7 +266,9 @@ static int read_run(struct look *l, const struct db_rows *rows, size_t row, stru
 	r->steps = arena_array_of(l->arena, struct plan_step, n);
 	for (size_t i = 0; i < n; i++) {
 		read_step(l, rows, row + i, &r->steps[i]);
-		if (read_matrix(l, rows, row + i, &r->steps[i], e) < 0)
+		if (read_matrix(l, rows, row + i, &r->steps[i], e) < 0 ||
+			read_gang(l, db_str(rows, row + i, db_col(rows, "gang")), &r->steps[i], e) <
+				0)
 			return -1;
 	}
 	return 0;
@@ -290,7 +307,9 @@ static void look_on_read(
 	}
 	if (read_run(l, rows, row, &bad) < 0) {
 		look_fail(l, &bad);
-	} else if (needs_context(&l->run)) {
+		return;
+	}
+	if (needs_context(&l->run)) {
 		struct db_unit *u = db_unit(l->app->db, l->arena);
 		engine_store_context(u, l->run.id);
 		db_send(u, DB_READ, look_on_context, l);

@@ -86,6 +86,7 @@ static void fill_rows(struct pass *p, size_t n)
 	for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
 		*columns[c] = arena_array_of(p->arena, struct str, n);
 	p->rows.delivered = arena_array_of(p->arena, bool, n);
+	p->rows.ranks = arena_array_of(p->arena, int64_t, n);
 	p->gpus = arena_array_of(p->arena, struct list, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct place_assignment *placed = &p->result.placed[i];
@@ -95,6 +96,7 @@ static void fill_rows(struct pass *p, size_t n)
 		p->rows.attempt_ids[i] =
 			arena_str(p->arena, str_c(id_new(id, "at", p->sched->app->clock)));
 		p->rows.delivered[i] = fleet_is_parked(p->sched->app->fleet, p->rows.worker_ids[i]);
+		p->rows.ranks[i] = placed->rank;
 		p->rows.runtimes[i] = str_c(runtime_names[placed->runtime]);
 		p->rows.devices[i] = devices_json(p->arena, placed);
 		struct credential_row token = credential_derive(
@@ -103,6 +105,16 @@ static void fill_rows(struct pass *p, size_t n)
 		p->rows.token_macs[i] = token.mac;
 	}
 	p->rows.n = n;
+}
+
+/* No gang is cut in two. */
+static size_t as_many(const struct place_result *r)
+{
+	size_t n = r->placed_n < ASSIGN_MAX ? r->placed_n : ASSIGN_MAX;
+
+	while (n < r->placed_n && r->placed[n].rank != 0)
+		n--;
+	return n;
 }
 
 /* What attempts hold counts only for steps that find no place; while few wait, it is looked for
@@ -143,7 +155,7 @@ static struct pass *pass_decide(struct sched *s)
 		s->dirty = next != 0;
 		return NULL;
 	}
-	fill_rows(p, p->result.placed_n < ASSIGN_MAX ? p->result.placed_n : ASSIGN_MAX);
+	fill_rows(p, as_many(&p->result));
 	s->dirty = p->result.placed_n > ASSIGN_MAX || next != 0;
 	s->passing = true;
 	s->on_the_way++;
@@ -212,6 +224,9 @@ static void take_over(struct pass *p, const struct db_rows *rows)
 			p->rows.worker_ids[k], p->gpus[k].items, p->gpus[k].n);
 		tell(p, rows, i, k);
 	}
+	for (size_t i = 0; i < rows->n; i++)
+		pool_remove_step(
+			p->sched->pool, p->rows.step_ids[(size_t)db_int(rows, i, ord) - 1]);
 }
 
 /* They may have been stored by a leader that does not know so, or is none any more; as our own

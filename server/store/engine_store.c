@@ -156,10 +156,17 @@ void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t 
 		db_stmt(u, SQL_ENGINE_QUEUE_DELETE, DB_TEXTS(step_ids, n));
 }
 
-void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n)
+void engine_store_cancel_attempts(
+	struct db_unit *u, const struct str *ids, const struct str *reasons, size_t n)
 {
 	if (n != 0)
-		db_stmt(u, SQL_ENGINE_ATTEMPT_CANCEL, DB_TEXTS(ids, n));
+		db_stmt(u, SQL_ENGINE_ATTEMPT_CANCEL, DB_TEXTS(ids, n), DB_TEXTS(reasons, n));
+}
+
+void engine_store_release_attempts(struct db_unit *u, const struct str *ids, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_ENGINE_ATTEMPT_RELEASE, DB_TEXTS(ids, n));
 }
 
 void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,

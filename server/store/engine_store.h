@@ -57,7 +57,9 @@ void queue_rows_append(struct queue_rows *q, const struct queue_rows *more);
 void engine_store_queue(struct db_unit *u, const struct queue_rows *q);
 /* Fails the unit with TM001 when one of them has been handed out meanwhile. */
 void engine_store_unqueue(struct db_unit *u, const struct str *step_ids, size_t n);
-void engine_store_cancel_attempts(struct db_unit *u, const struct str *ids, size_t n);
+void engine_store_cancel_attempts(
+	struct db_unit *u, const struct str *ids, const struct str *reasons, size_t n);
+void engine_store_release_attempts(struct db_unit *u, const struct str *ids, size_t n);
 void engine_store_tracking(struct db_unit *u, const struct str *tracking_runs,
 	const struct str *statuses, size_t n, int64_t now_ms);
 

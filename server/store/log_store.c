@@ -48,9 +48,9 @@ bool log_store_state(const struct db_rows *r, size_t row, struct arena *a, struc
 	return true;
 }
 
-void log_store_of_step(struct db_unit *u, struct str step_id)
+void log_store_of_step(struct db_unit *u, struct str step_id, int64_t rank)
 {
-	db_stmt(u, SQL_LOG_OF_STEP, DB_TEXT(step_id));
+	db_stmt(u, SQL_LOG_OF_STEP, DB_TEXT(step_id), DB_INT(rank));
 }
 
 void log_store_lengths(struct db_unit *u, const struct str *attempt_ids, size_t n)

@@ -28,7 +28,7 @@ void log_store_open(struct db_unit *u, const struct str *attempt_ids, size_t n);
 /* False: there is no such row, for there is no such attempt. */
 bool log_store_state(const struct db_rows *r, size_t row, struct arena *a, struct log_state *ret);
 /* One row: ended, attempt_id (null: none yet). */
-void log_store_of_step(struct db_unit *u, struct str step_id);
+void log_store_of_step(struct db_unit *u, struct str step_id, int64_t rank);
 /* Rows: ord (from 1), length, complete, dropped, made. */
 void log_store_lengths(struct db_unit *u, const struct str *attempt_ids, size_t n);
 

@@ -59,7 +59,7 @@ void sched_store_assign(
 		DB_TEXTS(r->attempt_ids, r->n), DB_TEXTS(r->worker_ids, r->n),
 		DB_TEXTS(r->runtimes, r->n), DB_JSONS(r->devices, r->n),
 		DB_TEXTS(r->token_ids, r->n), DB_BLOBS(r->token_macs, r->n),
-		DB_BOOLS(r->delivered, r->n));
+		DB_BOOLS(r->delivered, r->n), DB_INTS(r->ranks, r->n));
 }
 
 void sched_store_preempt(

@@ -19,6 +19,7 @@ void sched_store_pools(struct db_unit *u);
 struct assign_rows {
 	struct str *step_ids, *attempt_ids, *worker_ids, *runtimes, *devices, *token_ids,
 		*token_macs;
+	int64_t *ranks;
 	bool *delivered; /* its worker is waiting here and will be told */
 	size_t n;
 };

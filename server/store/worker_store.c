@@ -82,8 +82,9 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 }
 
 struct reports {
-	struct str *worker_ids, *ids, *states, *reasons, *messages, *runtimes, *evidence;
-	int64_t *ords, *epochs, *exit_codes, *signals, *started_at, *ended_at;
+	struct str *worker_ids, *ids, *states, *reasons, *messages, *runtimes, *evidence,
+		*addresses;
+	int64_t *ords, *epochs, *exit_codes, *signals, *started_at, *ended_at, *ports;
 	bool *no_exit, *no_signal, *no_start, *no_end;
 	size_t n;
 };
@@ -92,9 +93,9 @@ struct reports *reports_new(struct arena *a, size_t room)
 {
 	struct reports *r = arena_new_of(a, struct reports);
 	struct str **texts[] = { &r->worker_ids, &r->ids, &r->states, &r->reasons, &r->messages,
-		&r->runtimes, &r->evidence };
+		&r->runtimes, &r->evidence, &r->addresses };
 	int64_t **numbers[] = { &r->ords, &r->epochs, &r->exit_codes, &r->signals, &r->started_at,
-		&r->ended_at };
+		&r->ended_at, &r->ports };
 	bool **flags[] = { &r->no_exit, &r->no_signal, &r->no_start, &r->no_end };
 
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -118,6 +119,8 @@ void reports_put(struct reports *r, int64_t ord, struct str worker_id, const str
 	r->messages[i] = text(s->message);
 	r->runtimes[i] = text(s->runtime);
 	r->evidence[i] = s->evidence.n != 0 ? s->evidence : STR("{}");
+	r->addresses[i] = text(s->address);
+	r->ports[i] = s->ready ? s->port : 0;
 	r->epochs[i] = s->epoch;
 	r->exit_codes[i] = s->exit_code;
 	r->signals[i] = s->signal;
@@ -144,7 +147,7 @@ void worker_store_report(struct db_unit *u, const struct reports *r)
 		db_with_nulls(DB_INTS(r->signals, n), r->no_signal),
 		db_with_nulls(DB_TIMES(r->started_at, n), r->no_start),
 		db_with_nulls(DB_TIMES(r->ended_at, n), r->no_end), DB_JSONS(r->evidence, n),
-		DB_TEXTS(faults, k) };
+		DB_TEXTS(faults, k), DB_TEXTS(r->addresses, n), DB_INTS(r->ports, n) };
 
 	db_add(u, SQL_SYNC_REPORT, args, sizeof args / sizeof args[0]);
 }

@@ -377,7 +377,7 @@ void test_runtime__process_waits_at_the_barrier(void **state)
 	b->spec.barrier = true;
 	assert_int_equal(start(b), ERR_OK);
 	poll_until(b, RUNTIME_WAITING);
-	assert_int_equal(control_go(b->ctl, &e), 0);
+	assert_int_equal(control_go(b->ctl, (struct str){ "FROM_GO=yes", 12 }, &e), 0);
 	poll_until(b, RUNTIME_ENDED);
 	assert_int_equal(b->status.code, 0);
 	bed_free(b);

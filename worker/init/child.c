@@ -62,11 +62,11 @@ static int child_setup(int out, int err)
 }
 
 /* The whole file with a NUL behind it; NULL with errno set (ENOENT: there is none). */
-static char *read_secrets(const char *dir, size_t *ret_n)
+static char *read_env(const char *dir, const char *name, size_t *ret_n)
 {
 	char path[4096], *p = NULL;
 	size_t n = 0;
-	int fd = -1, length = snprintf(path, sizeof path, "%s/" CTL_SECRET_ENV, dir);
+	int fd = -1, length = snprintf(path, sizeof path, "%s/%s", dir, name);
 
 	errno = ENAMETOOLONG;
 	if (length > 0 && length < (int)sizeof path)
@@ -95,10 +95,10 @@ static char *read_secrets(const char *dir, size_t *ret_n)
 	return p;
 }
 
-static int child_secrets(const char *dir)
+static int child_env(const char *dir, const char *name)
 {
 	size_t n = 0;
-	char *p = dir != NULL ? read_secrets(dir, &n) : NULL;
+	char *p = dir != NULL ? read_env(dir, name, &n) : NULL;
 
 	if (p == NULL)
 		return dir == NULL || errno == ENOENT ? 0 : -1;
@@ -141,7 +141,8 @@ static _Noreturn void child_run(const struct options *o, const int out[2], const
 	if (child_setup(out[1], err[1]) < 0)
 		goto fail;
 	r.step = STEP_SECRETS;
-	if (child_secrets(o->secrets) < 0)
+	if (child_env(o->secrets, CTL_SECRET_ENV) < 0 ||
+		(o->barrier && child_env(o->ctl, CTL_GO) < 0))
 		goto fail;
 	r.step = STEP_USER;
 	if (child_user(o) < 0)

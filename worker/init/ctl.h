@@ -9,8 +9,10 @@
  *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
  *     status  what became of the command: lines of key=value, replaced as a whole, synced
  *     alive   renewed by the worker; its mtime, on the elapsed clock, is where --deadman counts
- * from go      made by the worker; --barrier holds the command back until it is there init.log
- * complaints of the init itself
+ *             from
+ *     go      made by the worker; --barrier holds the command back until it is there, and its
+ *             environment gets what stands in it: KEY=VALUE, each ended by a NUL
+ *     init.log  complaints of the init itself
  *
  * Keys of the status (numbers are decimal; a key that does not apply is left out):
  *     state        waiting | running | exited | signaled | not_started

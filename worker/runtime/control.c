@@ -220,9 +220,18 @@ int control_renew(const char *ctl, int64_t at, struct err *e)
 	return touch(ctl, CTL_ALIVE, at != 0 ? at : clock_elapsed(&clock_real), e);
 }
 
-int control_go(const char *ctl, struct err *e)
+int control_go(const char *ctl, struct str env, struct err *e)
 {
-	return touch(ctl, CTL_GO, 0, e);
+	char path[PATH_MAX_HERE];
+
+	return fs_write_atomic(join(path, ctl, CTL_GO), env, 0640, e);
+}
+
+bool control_gone(const char *ctl)
+{
+	char path[PATH_MAX_HERE];
+
+	return access(join(path, ctl, CTL_GO), F_OK) == 0;
 }
 
 void control_ask(const char *ctl)

@@ -48,8 +48,9 @@ void control_lost(struct runtime_status *s, const char *why);
 /* The init's --deadman counts from this moment (clock_elapsed(), microseconds; 0: now): call it at
  * least every quarter of that time, and never with an earlier moment than before. */
 int control_renew(const char *ctl, int64_t at, struct err *e) MUST_CHECK;
-/* Opens the barrier. */
-int control_go(const char *ctl, struct err *e) MUST_CHECK;
+/* (blocks) Opens the barrier; env: KEY=VALUE, each ended by a NUL, at most CTL_SECRET_ENV_MAX. */
+int control_go(const char *ctl, struct str env, struct err *e) MUST_CHECK;
+bool control_gone(const char *ctl); /* that was done */
 /* (a small file) A line in the step's log, before its command: only as long as no init has been
  * started. What is beyond CTL_PROLOGUE_MAX is left out. */
 int control_note(const char *ctl, unsigned rank, const char *text, struct err *e) MUST_CHECK;

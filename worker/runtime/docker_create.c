@@ -197,12 +197,15 @@ static void put_tmp(struct jsn_out *w, const struct docker *d, const struct runt
 static void put_network(struct jsn_out *w, const struct docker *d, const struct runtime_spec *s)
 {
 	static const char *const gateway[] = { "host.docker.internal:host-gateway", NULL };
-	const char *mode = s->no_network ? "none" : d->network;
+	static const char *const here[] = { "host.docker.internal:127.0.0.1", NULL };
+	const char *mode = s->no_network ? "none" : s->host_network ? "host" : d->network;
 	bool own = strcmp(mode, "none") != 0 && strcmp(mode, "host") != 0;
 
 	put_text(w, "NetworkMode", mode);
 	if (own && d->host_gateway)
 		put_list(w, "ExtraHosts", gateway);
+	else if (s->host_network && d->host_gateway)
+		put_list(w, "ExtraHosts", here);
 }
 
 static void put_privileges(struct jsn_out *w, const struct docker *d)

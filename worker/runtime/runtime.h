@@ -66,6 +66,8 @@ struct runtime_spec {
 	int64_t memory, shm; /* bytes; 0: no limit, the runtime's default */
 	const char *const *gpus; /* UUIDs of devices or slices */
 	bool no_network;
+	bool host_network; /* docker: the host's own; so that other hosts reach what it listens on
+			    */
 	bool read_only_root;
 
 	int64_t deadman_s; /* 0: none; it counts … */
