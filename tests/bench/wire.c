@@ -135,12 +135,19 @@ void wire_post(struct conn *c, const char *path, const char *token, const char *
 	wire_send(c, "POST", path, token, body, strlen(body));
 }
 
+static void hang_up(struct conn *c)
+{
+	(void)close(c->fd);
+	c->fd = -1;
+}
+
 /* The body, when the whole answer has come. A connection that was closed while it waited for
- * nothing is opened again with the next request. */
+ * nothing, or that the answer ends (after so many requests), is opened again with the next request.
+ */
 static char *take(struct conn *c, int *ret_status)
 {
 	ssize_t n;
-	char *end, *length;
+	char *end, *length, *last;
 	size_t body;
 
 	if (c->cap - c->got < IN_FIRST / 2)
@@ -149,8 +156,7 @@ static char *take(struct conn *c, int *ret_status)
 	if (n <= 0) {
 		if (c->busy)
 			die("the server closed a connection");
-		(void)close(c->fd);
-		c->fd = -1;
+		hang_up(c);
 		return NULL;
 	}
 	c->got += (size_t)n;
@@ -166,6 +172,9 @@ static char *take(struct conn *c, int *ret_status)
 		return NULL;
 	*ret_status = (int)wire_number(c->in + 9);
 	c->busy = false;
+	last = strcasestr(c->in, "\r\nconnection: close");
+	if (last != NULL && last < end)
+		hang_up(c);
 	return end + 4;
 }
 
