@@ -44,8 +44,8 @@ static int append(int fd, unsigned rank, const char *text, const char *path, str
 				 (uint64_t)clock_now(&clock_real) });
 	if (pwrite(fd, frame, (size_t)n + FRAME_HEADER, at) == n + FRAME_HEADER)
 		return 0;
-	(void)ftruncate(fd, at);
-	return err_errno(e, "write", path);
+	(void)err_errno(e, "write", path);
+	return ftruncate(fd, at) < 0 ? err_errno(e, "truncate", path) : -1;
 }
 
 int control_note(const char *ctl, unsigned rank, const char *text, struct err *e)
