@@ -190,3 +190,24 @@ def test_a_first_failure_without_retries_keeps_nothing(server):
         assert step_of(api, run)["checkpoint_attempt"] == 0  # nothing would ever go on from it
         until(lambda: kept(worker) == [], 60, 0.2, lambda: kept(worker))
         worker.stop()
+
+
+def test_one_that_gives_way_goes_on_where_it_was(server):
+    """A real worker ends it with SIGTERM, brings its checkpoint, runs who goes first, and goes on."""
+    api = server.admin()
+    api.put("/api/v1/pools/ck-preempt", {"preemption": "priority"}, expect=200)
+    whole = {"resources": {"cpus": 4}}
+    with worker_of(server, "ck-preempt", "ck-preempt"):
+        low = train(api, "ck-preempt", 40, 0.05, **whole, retries={"user": 0, "infra": 0, "preempted": 1})
+        first = until(lambda: next(iter(attempts_of(api, step_of(api, low)["id"])), None), 30)
+        until(lambda: "step 5\n" in log_of(api, first), 30)
+        urgent = {"placement": {"pool": "ck-preempt", "priority": 5}, "run": ["true"], **whole}
+        high = submit(api, "ckpt", pipeline("urgent", {"s": urgent}))["id"]
+        assert wait_for_run(api, high, 60)["state"] == "succeeded"
+        assert wait_for_run(api, low, 60)["state"] == "succeeded"
+    one, two = check_chain(api, low)
+    assert (one["state"], one["reason"], two["state"]) == ("failed", "preempted", "succeeded")
+    assert one["message"] == "preempted by step s of project ckpt (priority 5 > 0)"
+    assert reached(log_of(api, two))[0] >= 5
+    [h] = attempts_of(api, step_of(api, high)["id"])
+    assert one["ended_at"] <= h["started_at"] and h["ended_at"] <= two["started_at"]
