@@ -94,14 +94,19 @@ static bool beyond(const struct place_quota *q, uint64_t held, uint64_t more)
 	return q->limited && more != 0 && held > q->nominal;
 }
 
+/* Of what is not about to end. */
 static void find_borrowers(struct taking *t)
 {
 	const struct place_snapshot *s = t->p->s;
 	uint32_t *order = arena_array_of(t->p->a, uint32_t, s->running_n + 1), n = 0;
 	uint64_t gpus = 0, steps = 0;
 
+	t->any_borrows = false;
+	memset(t->borrows, 0, s->running_n * sizeof *t->borrows);
+
 	for (uint32_t i = 0; i < s->running_n; i++)
-		if (s->running[i].by == 0 && is_limited(&s->projects[s->running[i].project]))
+		if (s->running[i].by == 0 && !t->gone[i] &&
+			is_limited(&s->projects[s->running[i].project]))
 			order[n++] = i;
 	if (n > 1)
 		qsort_r(order, n, sizeof *order, by_claim, (void *)(uintptr_t)s->running);
@@ -403,9 +408,11 @@ static bool take(struct taking *t, uint32_t step)
 	}
 	t->served[step] = true;
 	place_count(p, step);
-	if (t->victims_n != before)
+	if (t->victims_n != before) {
 		t->out[t->out_n++] = (struct place_preempted){ step, workers, &t->victims[before],
 			nodes, t->victims_n - before };
+		find_borrowers(t); /* there are fewer now */
+	}
 	return true;
 }
 

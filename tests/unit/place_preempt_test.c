@@ -223,6 +223,27 @@ void test_place_preempt__what_is_granted_takes_from_what_is_borrowed(void **stat
 	arena_drop(w.a);
 }
 
+/* Once another of its project has given way, it borrows no more. */
+void test_place_preempt__who_borrows_is_counted_anew(void **state)
+{
+	struct place_pool pool;
+	struct place_result r;
+	struct world w;
+
+	(void)state;
+	world_preempts(&w, &pool, PLACE_PREEMPT_PRIORITY);
+	for (int i = 0; i < 2; i++)
+		w.projects[i].gpus_quota =
+			(struct place_quota){ .limited = true, .nominal = 1, .borrow = 5 };
+	add_worker(&w, "w1", 16, 2, "NVIDIA H100", 80 * GB);
+	of_beta(&w, runs(&w, "b1", 1, HOUR - 1));
+	of_beta(&w, runs(&w, "b2", 1, HOUR - 9));
+	add_step(&w, "s1", 1, 1)->priority = 5;
+	add_step(&w, "s2", 1, 1)->priority = 5;
+	preempts(&w, "s1@w1: b1", &r);
+	arena_drop(w.a);
+}
+
 /* A worker that is kept for one who waits is not kept from one who comes before him. */
 void test_place_preempt__what_is_kept_for_others_gives_way_to_who_comes_before(void **state)
 {
