@@ -99,7 +99,7 @@ static void put_limit(struct jsn_out *w, const char *name, int64_t value)
 }
 
 /* A daemon can seldom raise what it has itself, which is seldom less than what we have. */
-static int64_t own_limit(int which, int64_t most)
+static int64_t own_limit(__rlimit_resource_t which, int64_t most)
 {
 	struct rlimit l;
 
