@@ -173,6 +173,7 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 		.tmp_max = c->docker_tmp,
 	};
 
+	loop_timer_init(&g->probe, g->loop, on_probe, g);
 	for (int i = 0; i < RUNTIME_COUNT; i++)
 		g->runtimes[i].agent = g;
 	if (allowed(g, "process") &&
@@ -365,7 +366,6 @@ static int open_client(struct agent *g, struct err *e)
 int agent_open(struct agent *g, struct err *e)
 {
 	work_setup(g->loop, THREADS, QUEUE_MAX);
-	loop_timer_init(&g->probe, g->loop, on_probe, g);
 	loop_timer_init(&g->ready, g->loop, on_ready, g);
 	if (host_read(&g->host, e) < 0 || open_folders(g, e) < 0 || open_client(g, e) < 0)
 		return -1;
