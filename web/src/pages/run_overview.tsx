@@ -22,6 +22,7 @@ function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined 
   const { url } = useLocation();
   const placed = placeSteps(steps);
   const byName = new Map(placed.map((p) => [p.step.name, p]));
+  const chosen = new Set(steps.flatMap((s) => s.selected ?? []));
   const x = (column: number) => column * (NODE.width + NODE.gapX);
   const y = (row: number) => row * (NODE.height + NODE.gapY);
   const width = x(Math.max(...placed.map((p) => p.column))) + NODE.width;
@@ -55,9 +56,13 @@ function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined 
             style={{ left: `${x(column)}px`, top: `${y(row)}px`, width: `${NODE.width}px`, height: `${NODE.height}px` }}
           >
             <Glyph of={step.state} />
-            <span class="node-name">{step.name}</span>
+            <span class="node-name">
+              {chosen.has(step.name) && <span title="chosen">★ </span>}
+              {step.name}
+            </span>
             <span class="node-sub">
               {step.blocked ? <span title={step.blocked.message}>{step.state}: {blockedText(step.blocked)}</span> : step.state}{' '}
+              {step.metric && step.metric_value != null && <span title={step.metric}>{number(step.metric_value)} </span>}
               {step.started_at && <Took from={step.started_at} to={step.ended_at} running={BUSY.includes(step.state)} />}
             </span>
           </a>
