@@ -273,7 +273,7 @@ int cmd_monitor_close(struct cli *c, struct err *e)
 	return rc;
 }
 
-/* What would go is asked first, and said. */
+/* What would go is asked first, and said. A window that is named must be there. */
 static int ask_forget(struct cli *c, const struct api_call *q, struct err *e)
 {
 	struct api_call dry = *q;
@@ -290,7 +290,10 @@ static int ask_forget(struct cli *c, const struct api_call *q, struct err *e)
 		num_plural((uint64_t)windows), (long long)rows, num_plural((uint64_t)rows),
 		(long long)decisions, num_plural((uint64_t)decisions));
 	api_done(&r);
-	return cli_confirm(c, what.p, e);
+	if (windows == 0 && cli_has(c, "start"))
+		return err_set(e, ERR_NOT_FOUND, "no window of the monitor starts at %.*s",
+			STR_ARG(cli_text(c, "start")));
+	return cli_has(c, "dry-run") ? 0 : cli_confirm(c, what.p, e);
 }
 
 int cmd_monitor_forget(struct cli *c, struct err *e)
@@ -306,7 +309,7 @@ int cmd_monitor_forget(struct cli *c, struct err *e)
 	send_flag(&s, c, "from");
 	send_flag(&s, c, "to");
 	q.body = send_end(&s);
-	int rc = cli_has(c, "dry-run") ? 0 : ask_forget(c, &q, e);
+	int rc = ask_forget(c, &q, e);
 	if (rc == 0)
 		rc = generic_object(c, &q, e);
 	send_done(&s);

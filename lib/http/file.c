@@ -251,7 +251,10 @@ void http_reply_file(struct http_req *q, const struct http_file *f)
 		http_reply_header(q, "Content-Range",
 			arena_printf(q->arena, "bytes */%lld", (long long)f->size));
 		err_set(&e, ERR_RANGE, "The range lies outside the %lld bytes", (long long)f->size);
-		http_reply_err(q, &e);
+		if (f->refuse != NULL)
+			f->refuse(f->refuse_arg, &e);
+		else
+			http_reply_err(q, &e);
 		return;
 	}
 	if (r == RANGE_PART) {

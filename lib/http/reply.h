@@ -54,6 +54,9 @@ struct http_file {
 	struct str download_name; /* not empty: Content-Disposition: attachment */
 	http_inspect_cb *inspect; /* not called for a part, nor for an empty file; NULL: none */
 	void *inspect_arg; /* lives as long as the request's arena */
+	/* Answers a range that lies outside, instead of a problem; NULL: none. */
+	void (*refuse)(void *arg, const struct err *e);
+	void *refuse_arg;
 };
 void http_reply_file(struct http_req *q, const struct http_file *f);
 

@@ -5,6 +5,8 @@
 struct inspection {
 	struct blob_check *check;
 	struct str request; /* its id, for the log */
+	struct call *call;
+	call_fail_cb *fail;
 };
 
 static void inspection_free(void *arg)
@@ -27,6 +29,13 @@ static int inspect(void *arg, struct str piece, bool last)
 	return -1;
 }
 
+static void refuse(void *arg, const struct err *e)
+{
+	const struct inspection *i = arg;
+
+	i->fail(i->call, e);
+}
+
 void download_send(struct call *c, const struct download *d, call_fail_cb *fail)
 {
 	struct inspection *i = arena_new_of(c->arena, struct inspection);
@@ -41,6 +50,8 @@ void download_send(struct call *c, const struct download *d, call_fail_cb *fail)
 	}
 	i->check = blob_check_new(&d->id);
 	i->request = str_c(c->req->id);
+	i->call = c;
+	i->fail = fail != NULL ? fail : call_fail;
 	arena_defer(c->arena, inspection_free, i);
 	http_reply_file(c->req, &(struct http_file){ .fd = fd,
 					.size = d->id.size,
@@ -48,7 +59,9 @@ void download_send(struct call *c, const struct download *d, call_fail_cb *fail)
 					.etag = upload_hex(c, &d->id),
 					.download_name = d->name,
 					.inspect = inspect,
-					.inspect_arg = i });
+					.inspect_arg = i,
+					.refuse = refuse,
+					.refuse_arg = i });
 }
 
 struct blob_id download_id(const struct db_rows *rows, size_t row)

@@ -11,7 +11,8 @@ bool minted_end(struct call *c, const struct field_span *life, bool given, int64
 
 	if (!free && ends > who->expires_at && given) {
 		call_invalid(c, "/expires_in",
-			"the token would outlive the one that makes it, which ends at %s",
+			"the token would outlive the one that makes it, which ends at %s; an "
+			"administrator can make a longer one",
 			clock_format(until, who->expires_at));
 		return false;
 	}

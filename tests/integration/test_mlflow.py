@@ -424,6 +424,8 @@ def test_artifacts(flow, run, api):
     assert missing.status == 404 and missing.json()["error_code"] == "RESOURCE_DOES_NOT_EXIST"
     assert api.get(f"{A}/{quote_path(root, 'model')}").status == 404
     part = api.get(f"{A}/{quote_path(root, 'model/data.bin')}", headers={"Range": "bytes=-10"}, expect=206)
+    beyond = api.get(f"{A}/{quote_path(root, 'model/data.bin')}", headers={"Range": "bytes=99999999-"}, expect=416).json()
+    assert beyond["error_code"] == "INVALID_PARAMETER_VALUE" and "outside" in beyond["message"]
     assert part.body == data[-10:]
 
 

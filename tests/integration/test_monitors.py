@@ -357,6 +357,9 @@ def test_the_command_line_says_what_was_left_out(server, api, trained, tmp_path)
     assert (said["ROWS"], said["UNKNOWN"]) == ("0", "1") and warned == "Warning: labels of rows that are not there: 1\n"
 
     assert "give --start, or --from and --to" in cli("forget", "told", "--from", "2024-01-01", expect=2).stderr
+    for more in (["--yes"], ["--dry-run"]):
+        gone = cli("forget", "told", "--start", "1999-01-01", *more, expect=3)
+        assert "no window of the monitor starts at 1999-01-01" in gone.stderr and gone.stdout == ""
     would = cli("forget", "told", "--start", "2024-01-01", "--dry-run").stdout
     assert would.splitlines() == ["WINDOWS\t1", "ROWS\t2", "DECISIONS\t0", "DRY RUN\tyes"]
     asked = cli("forget", "told", "--start", "2024-01-01", expect=2).stderr
