@@ -368,10 +368,14 @@ static int find_end(struct cli *c, struct str attempt, int64_t *ret, struct err 
 static int on_old_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct run_logs *l = arg;
-	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
+	struct str attempt;
 	int64_t *start = arena_new_of(l->c->arena, int64_t);
 
-	if (!is_wanted(l, step) || attempt.n == 0)
+	if (!is_wanted(l, step))
+		return 0;
+	if (rank_attempt(l->c, l->o, step, &attempt, e) < 0)
+		return -1;
+	if (attempt.n == 0)
 		return 0;
 	map_put(l->starts, attempt, start);
 	return find_end(l->c, attempt, start, e);
@@ -387,17 +391,19 @@ static int64_t start_of(const struct run_logs *l, struct str attempt)
 static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct run_logs *l = arg;
-	struct str attempt = jsn_get_str(jsn_get(step, "attempt_id"));
-	struct tail t = { .c = l->c,
-		.o = l->o,
-		.step = jsn_get_str(jsn_get(step, "name")),
-		.attempt = attempt,
-		.to = stdout };
+	struct str attempt;
+	struct tail t = {
+		.c = l->c, .o = l->o, .step = jsn_get_str(jsn_get(step, "name")), .to = stdout
+	};
 	bool nothing = l->o->tail == 0 && !l->o->follow;
+	int64_t nodes = jsn_get_int(jsn_get(step, "nodes"), 1);
 
 	if (!is_wanted(l, step))
 		return 0;
 	l->found = true;
+	if (rank_attempt(l->c, l->o, step, &attempt, e) < 0)
+		return -1;
+	t.attempt = attempt;
 	if (attempt.n == 0 || nothing || map_get(l->shown, attempt) != NULL)
 		return 0;
 	map_put(l->shown, attempt, l);
@@ -409,6 +415,9 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 		else
 			cli_say(l->c, "==> %.*s <==", STR_ARG(t.step));
 	}
+	if (nodes > 1)
+		cli_say(l->c, "rank %lld of %lld; --rank N has the others", (long long)l->o->rank,
+			(long long)nodes);
 	return show_attempt(&t, start_of(l, attempt), e);
 }
 
@@ -534,8 +543,12 @@ int cmd_run_logs(struct cli *c, struct err *e)
 		.grep = cli_text(c, "grep"),
 		.regex = cli_has(c, "regex"),
 		.ignore_case = cli_has(c, "ignore-case"),
+		.rank = cli_int(c, "rank", 0),
 		.tail = cli_int(c, "tail", -1) };
 	struct str attempt = cli_text(c, "attempt");
+
+	if (o.rank < 0)
+		return cli_usage(e, "--rank counts from 0");
 
 	if (o.raw && (o.follow || o.tail >= 0 || o.timestamps))
 		return cli_usage(e, "--raw goes with neither --follow, --tail nor --timestamps");

@@ -10,11 +10,15 @@ struct log_options {
 	bool regex, ignore_case;
 	int64_t since; /* only lines from this time on; 0: all */
 	int64_t tail; /* the last so many lines of what there is already; -1: everything */
+	int64_t rank; /* of steps on several workers */
 	int64_t until; /* on clock_elapsed(): ERR_TIMEOUT from then on; 0: never */
 };
 
 /* All steps that have an attempt, in order; with `follow` until the run has ended. */
 int logs_run(struct cli *c, struct str run, const struct log_options *o, struct err *e) MUST_CHECK;
+/* The newest attempt of the step, of the rank that is asked for where it has several; "": none. */
+int rank_attempt(struct cli *c, const struct log_options *o, const struct jsn *step,
+	struct str *ret, struct err *e) MUST_CHECK;
 /* The last lines of a step on stderr. */
 int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e) MUST_CHECK;
 

@@ -53,6 +53,11 @@ def rank_log(api, step_id, rank):
     return api.get(f"/api/v1/steps/{step_id}/log?raw=true&rank={rank}", expect=200).body.decode()
 
 
+def logs_of(api, run, *args):
+    env = {"PATH": "/usr/bin:/bin", "TIDEMILL_SERVER": f"http://127.0.0.1:{api.port}", "TIDEMILL_TOKEN": api.token, "HOME": "/nonexistent"}
+    return subprocess.run([str(program("tidemill")), "run", "logs", run["id"], *args], env=env, capture_output=True, text=True, timeout=30)
+
+
 def variables(text):
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
@@ -75,6 +80,10 @@ def test_all_ranks_start_together_and_succeed(api, workers):
     assert len({e["MASTER_PORT"] for e in envs}) == 1
     assert logs[1].endswith("127.0.0.1 slots=1\n" * 3)
     api.get(f"/api/v1/steps/{s['id']}/log?rank=3", expect=422)
+    for rank in range(3):
+        shown = logs_of(api, run, "--rank", str(rank))
+        assert f"TIDEMILL_NODE_RANK={rank}" in shown.stdout.splitlines() and f"rank {rank} of 3" in shown.stderr
+    assert logs_of(api, run, "--step", "a", "--rank", "3").returncode != 0
     assert s["outputs"]["at"]["files"] == 1
 
 
