@@ -269,10 +269,12 @@ static void on_saved(void *arg)
 		log_error("state of the attempt not stored", LOG_STR("attempt", j->task.attempt),
 			LOG_E(&j->save_err));
 	job_next_fn *next = j->after_save;
-	if (j->save_again)
+	if (j->save_again) {
 		job_save(j, next);
-	else
-		next(j);
+		return;
+	}
+	j->entering = false;
+	next(j);
 }
 
 static void save_retry(struct job *j)
@@ -303,6 +305,7 @@ void job_save(struct job *j, job_next_fn *next)
 void job_enter(struct job *j, enum job_phase phase, job_next_fn *next)
 {
 	j->rec.phase = (int)phase;
+	j->entering = true;
 	agent_changed(j->agent);
 	job_save(j, next);
 }
@@ -414,7 +417,12 @@ bool job_stop(struct job *j, enum reason why)
 			workspace_cancel(j->workspace);
 		break;
 	case JOB_STARTING:
-	case JOB_RUNNING: job_ask_to_end(j); break;
+	case JOB_RUNNING:
+		if (j->entering) /* its beginning looks at it, and must not be left out */
+			j->save_again = j->saving;
+		else
+			job_ask_to_end(j);
+		break;
 	case JOB_FINISHING: stop_while_finishing(j); break;
 	case JOB_ENDED:
 	case JOB_PHASE_COUNT: break;

@@ -73,6 +73,7 @@ struct job {
 	/* Operations in flight; a job is freed when there are none. */
 	int busy;
 	bool saving, save_again, polling, stopping, removing, fresh;
+	bool entering; /* a phase is being stored, and what it begins with has not run yet */
 	bool stored; /* on disk, so that a restart finds it: the server is told of it */
 	bool admitted; /* holds its devices */
 	bool cleared; /* nothing of it runs any more, for sure */

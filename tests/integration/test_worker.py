@@ -605,6 +605,19 @@ def test_what_is_cut_off_while_it_is_prepared_is_not_started(server, worker):
     assert server.wait_end(a)["state"] == "cancelled"
 
 
+def test_cancelled_at_any_moment_before_it_runs(server, worker):
+    """Each phase is stored before what it begins with: a word in between must not be lost, nor lose that."""
+    ids = []
+    for _ in range(60):
+        a = server.assign(sh("sleep 600"))
+        server.wait_state(a, "preparing", "running")
+        server.cancel(a)
+        ids.append(a)
+    for a in ids:
+        assert server.wait_end(a, 30)["state"] == "cancelled"
+    wait_for(lambda: worker.attempts() == [])
+
+
 # ---- much of it --------------------------------------------------------------------------------
 def test_big_log(server, worker):
     n = 40 << 20
