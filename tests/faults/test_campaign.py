@@ -20,6 +20,7 @@ What must hold is checked after each phase, once all has ended (numbers as in th
 
 (I11 and I13, chains of audit and receivers of webhooks, have no part in the product.) The witness is no part of the product:
 commands append to files of the host what they do and when, by the host's uptime; containers are watched from outside."""
+import contextlib
 import hashlib
 import http.client
 import json
@@ -274,6 +275,13 @@ class Site:
     def kill_daemon(self):
         os.kill(int(Path(self.daemon, "dockerd.pid").read_text()), signal.SIGKILL)
 
+    def end_shims(self):
+        """containerd leaves the shims of containers that ended while it was dead: by their pids."""
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                if f"{self.daemon}/exec/containerd".encode() in (entry / "cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
     def docker(self, *args):
         """Lines of its answer; None while there is none."""
         if not self.daemon:
@@ -292,6 +300,7 @@ class Site:
                 print(f"{part}: {e}")
         if self.daemon:
             subprocess.run([DOCKERD, "stop", self.daemon], timeout=180)
+            self.end_shims()
             subprocess.run(["umount", "-R", *[x.split()[1] for x in open("/proc/mounts") if self.daemon in x]], capture_output=True)
             shutil.rmtree(self.daemon, ignore_errors=True)
         shutil.rmtree(self.witness, ignore_errors=True)

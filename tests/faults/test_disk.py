@@ -3,6 +3,7 @@ half written, nobody else is disturbed, and when there is space again all goes o
 import contextlib
 import hashlib
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -97,6 +98,7 @@ def worker(server):
         with w:
             yield w
             w.stop()
+    shutil.rmtree(w.dir)  # it could not be removed while it held a file system
 
 
 def test_a_step_that_fills_the_workers_disk(server, worker):
