@@ -1,0 +1,51 @@
+"""One valid body for each operation of the API that takes one: test_bad_input.py spoils them field by field."""
+from stack import pipeline
+
+DIGEST = "0123456789abcdef" * 4
+FILE = {"path": "a/b.csv", "digest": DIGEST, "size": 3, "media_type": "text/csv"}
+SYNC = {"boot_id": "b", "release": "1", "runtimes": ["process"], "cpus": 1.0, "memory": 1 << 30, "disk_free": 1 << 30,
+        "devices": [{"uuid": "GPU-1", "model": "H", "memory": 1, "driver": "1", "bus_id": "1", "health": "", "mig": ""}],
+        "attempts": [{"id": "at_x", "epoch": 1, "state": "running", "reason": "", "message": "", "runtime": "process",
+                      "exit_code": 0, "signal": 9, "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:00Z",
+                      "evidence": {}, "cancelling": False}], "warnings": ["w"], "wait": False}
+STEPS = {"s": {"run": ["true"], "needs": [], "env": {"A": "b"}, "resources": {"cpus": 1, "memory": "1GiB"}, "time_limit": "10m",
+               "outputs": {"o": {"path": "out", "kind": "files"}}, "retries": {"user": 1, "infra": 1},
+               "on_lost": {"policy": "keep", "lost_after": "30m"}, "logs": {"max": "1GiB"}}}
+BODIES = {
+    "sessions.create": {"token": "tdm_pat_x"},
+    "tokens.create": {"name": "t", "kind": "pat", "project": "alpha", "role": "viewer", "expires_in": "1d"},
+    "principals.create": {"name": "somebody", "admin": False},
+    "principals.token": {"name": "t", "kind": "pat", "project": "alpha", "role": "viewer", "expires_in": "1d"},
+    "projects.create": {"name": "newproject", "description": "d", "retention": {"runs": "1y", "logs": "1y", "artifacts": "1y", "windows": "1y"}},
+    "projects.update": {"description": "d", "retention": {"runs": "1y", "logs": "1y", "artifacts": "1y", "windows": "1y"}},
+    "members.put": {"role": "viewer"},
+    "quotas.put": {"weight": 2.0, "gpus": {"nominal": 8, "borrow": 2}, "steps": {"nominal": 20, "borrow": 5}},
+    "pools.put": {"policy": "pack", "sensitivity": ["public"], "preemption": "none"},
+    "datasets.create": {"name": "newset", "description": "d", "labels": {"a": "b"}},
+    "dataset_versions.create": {"files": [FILE], "append_to": 1, "latest": False, "description": "d", "labels": {"a": "b"}},
+    "pipelines.put": {"source": pipeline("p", STEPS)},
+    "runs.create": {"pipeline": "p", "ref": "main", "inputs": {}, "labels": {"a": "b"}},
+    "aliases.put": {"version": 1, "note": "n", "force": False},
+    "monitors.put": {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "m", "labels": {"a": "b"}},
+                     "spec": {"subject": {"model": "model-a", "alias": "champion"}, "reference": "training",
+                              "columns": {"id": "row_id", "time": "date", "prediction": "y_pred", "label": "y"},
+                              "features": {"include": ["*"], "exclude": [], "types": {"x": "category"}}, "window": {"size": "1d"},
+                              "late": "1d", "ahead": "1d", "min_samples": 2, "performance": {"metric": "mae"},
+                              "tests": {"numeric": "psi", "categorical": "psi", "warn": 0.1, "alert": 0.2, "alpha": 0.01},
+                              "policy": {"performance": {"action": "warn", "max_ratio": 1.5, "clear_ratio": 1.3, "k": 2, "n": 3},
+                                         "drift": {"action": "alert", "share": 0.2, "clear": 0.1, "k": 2, "n": 3, "clear_windows": 2},
+                                         "data_quality": {"action": "block"}, "cooldown": 4, "backoff": 2,
+                                         "budget": {"runs": 1, "per": "180d"}}}},
+    "windows.close": {"start": "2001-01-06T00:00:00Z"},
+    "windows.delete": {"start": "2001-01-06T00:00:00Z"},
+    "monitors.mute": {"feature": "x", "until": "2030-01-01T00:00:00Z", "reason": "r"},
+    "workers.join_token": {"pool": "default", "labels": {"a": "b"}, "expires_in": "1h"},
+    "workers.enroll": {"name": "worker-9"},
+    "workers.sync": SYNC,
+    "attempts.outputs": {"epoch": 1, "outputs": [{"name": "out", "files": [FILE]}]},
+    "attempts.checkpoint": {"epoch": 1, "files": [FILE]},
+    "attempts.log_matches": {"epoch": 1, "matches": [{"policy": 0, "match": "x", "action": "label", "label": "l", "count": 1,
+                                                      "line": 1, "time": "2026-01-01T00:00:00Z", "text": "x"}]},
+    "attempts.warn": {"epoch": 1, "kind": "gpu_idle", "message": "m"},
+    "attempts.log_final": {"epoch": 1, "length": 0, "digest": DIGEST, "dropped": 0},
+}
