@@ -9,10 +9,19 @@
  * reported.
  */
 
+/* Which steps one of them needs, at once or by others; worked out once for each that is looked at.
+ */
+struct needed {
+	const struct spec_step *step;
+	bool *is; /* by position */
+	uint32_t *todo;
+};
+
 struct check {
 	const struct spec *s;
 	struct dag dag;
-	struct names inputs;
+	struct names inputs, steps;
+	struct needed *needed;
 	const struct spec_step *step; /* whose texts are being looked at */
 	struct render_scope scope;
 	struct arena *a;
@@ -183,6 +192,10 @@ static int check_step_names(struct check *c)
 	}
 	if (check_names(c, names, n, "steps") < 0)
 		return -1;
+	names_index(&c->steps, names, n, c->a);
+	c->needed = arena_new_of(c->a, struct needed);
+	*c->needed = (struct needed){ .is = arena_array_of(c->a, bool, n + 1),
+		.todo = arena_array_of(c->a, uint32_t, n + 1) };
 	if (dag_build(steps, n, c->a, &c->dag, c->e) < 0) {
 		err_field_prefix(c->e, "steps");
 		return -1;
@@ -252,25 +265,31 @@ int spec_find_output(
 		e, "", "is no STEP.OUTPUT of this pipeline%s", near.best.n != 0 ? text : "");
 }
 
+static void find_needed(const struct check *c)
+{
+	struct needed *f = c->needed;
+	size_t n = 0;
+
+	if (f->step == c->step)
+		return;
+	f->step = c->step;
+	memset(f->is, 0, c->s->steps_n * sizeof *f->is);
+	for (f->todo[n++] = (uint32_t)(c->step - c->s->steps); n > 0;) {
+		size_t at = f->todo[--n];
+		for (uint32_t k = c->dag.need_at[at]; k < c->dag.need_at[at + 1]; k++) {
+			uint32_t need = c->dag.need[k];
+			if (!f->is[need])
+				f->todo[n++] = need;
+			f->is[need] = true;
+		}
+	}
+}
+
 /* Whether the step that is looked at needs the other one, at once or by others. */
 static bool needs_step(const struct check *c, size_t other)
 {
-	size_t n = 0, at = (size_t)(c->step - c->s->steps);
-	bool *seen = arena_array_of(c->a, bool, c->s->steps_n + 1);
-	uint32_t *todo = arena_array_of(c->a, uint32_t, c->s->steps_n + 1);
-
-	for (todo[n++] = (uint32_t)at; n > 0;) {
-		at = todo[--n];
-		for (uint32_t k = c->dag.need_at[at]; k < c->dag.need_at[at + 1]; k++) {
-			uint32_t need = c->dag.need[k];
-			if (need == other)
-				return true;
-			if (!seen[need])
-				todo[n++] = need;
-			seen[need] = true;
-		}
-	}
-	return false;
+	find_needed(c);
+	return c->needed->is[other];
 }
 
 /* steps.NAME.outputs.KEY: NAME is a step that this one needs, KEY one of its values. */
@@ -282,7 +301,7 @@ static bool known_output(const struct check *c, struct str rest)
 		return false;
 	struct str name = str_slice(rest, 0, (size_t)at);
 	struct str key = str_slice(rest, (size_t)at + 9, rest.n);
-	ptrdiff_t step = find_step(c->s, name), output;
+	ptrdiff_t step = names_find(&c->steps, name), output;
 	if (step < 0 || (output = find_output(&c->s->steps[step], key)) < 0)
 		return false;
 	name = names_shown(name);

@@ -315,3 +315,40 @@ void test_spec_check__paths(void **state)
 			fail_msg("%s: %s", good[i], e.msg);
 	assert_int_equal(spec_check_path((struct str){ "a\0b", 3 }, &e), -1);
 }
+
+/* What a text names is looked up without memory of its own for each time that it is named. */
+void test_spec_check__a_text_that_names_much(void **state)
+{
+	enum { STEPS = 400, TIMES = 2000 };
+	static struct spec_step steps[STEPS];
+	static char names[STEPS][8];
+	struct str argv[2] = { STR("true"), STR_NONE }, needs[1] = { STR("train") };
+	struct arena *a = arena_new(1 << 20);
+	struct example x;
+	struct buf text;
+	struct err e;
+	struct dag dag;
+
+	(void)state;
+	example_init(&x);
+	buf_init(&text, 1 << 20);
+	for (int i = 0; i < TIMES; i++)
+		buf_addf(&text, "${steps.train.outputs.rows}");
+	argv[1] = buf_str(&text);
+	steps[0] = x.steps[0];
+	for (size_t i = 1; i < STEPS; i++) {
+		(void)str_print(names[i], sizeof names[i], "s%zu", i);
+		steps[i] = (struct spec_step){ .name = str_c(names[i]),
+			.needs = needs,
+			.needs_n = 1,
+			.argv = argv,
+			.argv_n = i + 1 < STEPS ? 1 : 2 };
+	}
+	x.spec = (struct spec){
+		.steps = steps, .steps_n = STEPS, .inputs = x.inputs, .inputs_n = 2
+	};
+	assert_int_equal(spec_check(&x.spec, a, &dag, &e), 0);
+	assert_int_equal(arena_check(a, &e), 0);
+	buf_done(&text);
+	arena_drop(a);
+}
