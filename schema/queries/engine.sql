@@ -188,11 +188,13 @@ SELECT id FROM (
 	SELECT s.run_id FROM step s JOIN LATERAL (SELECT a.state, a.ranks FROM attempt a WHERE a.step_id = s.id
 		ORDER BY a.number DESC, a.rank LIMIT 1) a ON true
 	WHERE s.state IN ('assigned', 'running', 'finishing') AND a.ranks = 0 AND a.state IN ('succeeded', 'failed', 'cancelled', 'lost')
-	UNION -- of a gang: all ranks have ended, some must be stopped, or all wait to be released
+	UNION -- of a gang: all ranks have ended, some must be stopped, the one that leads has succeeded, or all wait to be released
 	SELECT s.run_id FROM step s JOIN LATERAL (SELECT bool_and(a.state IN ('succeeded', 'failed', 'cancelled', 'lost')) AS over,
 			bool_or(a.state IN ('failed', 'cancelled', 'lost')) AS broken,
 			bool_or(a.state IN ('assigned', 'preparing', 'running', 'finishing') AND a.cancel_requested_at IS NULL) AS going,
+			bool_or(a.rank = 0 AND a.state = 'succeeded') AS led,
 			bool_and(a.ready_at IS NOT NULL) AS ready, bool_and(a.released_at IS NULL) AS held
 		FROM attempt a WHERE a.step_id = s.id AND a.number = s.attempts AND a.ranks > 0) g ON true
-	WHERE s.state IN ('assigned', 'running', 'finishing') AND (g.over OR g.broken AND g.going OR g.ready AND g.held AND g.going)
+	WHERE s.state IN ('assigned', 'running', 'finishing') AND (g.over OR g.broken AND g.going OR g.ready AND g.held AND g.going
+		OR g.led AND g.going AND s.spec #>> '{placement,launcher}' IN ('ray', 'mpi'))
 ) x ORDER BY id LIMIT $1;

@@ -210,3 +210,14 @@ def test_the_server_finds_gangs_whole(server, api, workers):
     server.sql("DELETE FROM attempt WHERE ctid = (SELECT ctid FROM attempt WHERE ranks = 3 AND rank = 2 LIMIT 1)")
     found = subprocess.run(fsck, env=server.env(), capture_output=True, text=True)
     assert found.returncode != 0 and "has the ranks 0, 1, and should have 3 of them" in found.stdout
+
+
+def test_the_others_end_although_the_server_died_when_the_first_had_succeeded(server, api, workers):
+    """With mpi, rank 0's success ends the step. Nobody had looked at the run when the server was killed."""
+    run = submit(api, gang("exec sleep 600", 2, "mpi"))
+    until(lambda: [a["state"] for a in stack.attempts_of(api, step(api, run)["id"])] == ["running"] * 2, 30)
+    server.kill()
+    server.sql("UPDATE attempt SET state = 'succeeded', ended_at = now() WHERE rank = 0 AND ranks = 2 AND state = 'running'")
+    server.start()
+    assert stack.wait_for_run(api, run["id"])["state"] == "succeeded"
+    assert [a["reason"] for a in stack.attempts_of(api, step(api, run)["id"]) if a["state"] != "succeeded"] == ["gang_stopped"]
