@@ -91,12 +91,15 @@ UPDATE worker SET disk_free = $2 WHERE id = $1 AND abs(disk_free - $2) > 1073741
 -- preempted.
 -- name: sync_report :many
 -- params: ords bigint[], worker_ids text[], ids text[], epochs bigint[], states text[], reasons text[], messages text[], runtimes text[], exit_codes bigint[], signals bigint[], started_at timestamptz[], ended_at timestamptz[], evidence jsonb[], host_faults text[], addresses text[], ports bigint[]
-WITH r AS (
-	SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+WITH rank (state, n) AS (
+	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
+), r AS ( -- a worker may have two requests in one batch: the furthest state counts, else one that is older could
+	SELECT DISTINCT ON (x.worker_id, x.id, x.epoch) x.*, n.n
+	FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
 		$9::bigint[], $10::bigint[], $11::timestamptz[], $12::timestamptz[], $13::jsonb[], $15::text[], $16::bigint[])
 		AS x(ord, worker_id, id, epoch, state, reason, message, runtime, exit_code, signal, started_at, ended_at, evidence, address, port)
-), rank (state, n) AS (
-	VALUES ('assigned', 0), ('preparing', 1), ('running', 2), ('finishing', 3), ('succeeded', 4), ('failed', 4), ('cancelled', 4)
+	JOIN rank n ON n.state = x.state
+	ORDER BY x.worker_id, x.id, x.epoch, n.n DESC, x.port DESC, x.ord DESC
 ), changed AS (
 	UPDATE attempt a SET runtime = r.runtime, exit_code = r.exit_code,
 		state = CASE WHEN a.preempted_by IS NOT NULL AND r.state = 'cancelled' THEN 'failed' ELSE r.state END,
@@ -104,15 +107,15 @@ WITH r AS (
 		message = CASE WHEN a.preempted_by IS NOT NULL AND (r.state = 'cancelled' OR r.reason = 'preempted') THEN a.preempted_why
 			ELSE r.message END,
 		signal = r.signal, started_at = coalesce(a.started_at, r.started_at), evidence = r.evidence,
-		ended_at = CASE WHEN n.n = 4 THEN coalesce(r.ended_at, now()) END,
+		ended_at = CASE WHEN r.n = 4 THEN coalesce(r.ended_at, now()) END,
 		ready_at = CASE WHEN r.port > 0 THEN now() ELSE a.ready_at END, address = CASE WHEN r.port > 0 THEN r.address ELSE a.address END,
 		port = CASE WHEN r.port > 0 THEN r.port ELSE a.port END
-	FROM r JOIN rank n ON n.state = r.state
+	FROM r
 	WHERE a.id = ANY ($3) AND a.id = r.id AND a.worker_id = r.worker_id AND a.epoch = r.epoch
-		AND (n.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
-			OR r.port > 0 AND n.n = 1 AND a.state = 'preparing' AND a.ready_at IS NULL)
+		AND (r.n > (SELECT o.n FROM rank o WHERE o.state = a.state) -- not of one that has ended, or is lost
+			OR r.port > 0 AND r.n = 1 AND a.state = 'preparing' AND a.ready_at IS NULL)
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
-	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, n.n, r.ord, r.evidence, r.port > 0 AS ready
+	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, r.n, r.ord, r.evidence, r.port > 0 AS ready
 ), resolved AS ( -- whoever is first says which image its name is, for the whole run
 	INSERT INTO run_image (run_id, image, ref, attempt_id)
 	SELECT DISTINCT ON (run_id, evidence ->> 'image') run_id, evidence ->> 'image', left(evidence ->> 'image_ref', 511), id
