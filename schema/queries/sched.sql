@@ -119,7 +119,7 @@ WITH lead AS (
 		preempted_why = 'preempted by step ' || f.name || ' of project ' || f.project || ' (' || x.why || ')'
 	FROM unnest($3::text[], $4::text[], $5::text[]) AS x(attempt_id, by_step, why) JOIN f ON f.step_id = x.by_step
 	WHERE a.id = ANY ($3) AND a.id = x.attempt_id AND a.cancel_requested_at IS NULL AND a.state IN ('assigned', 'preparing', 'running')
-		AND EXISTS (SELECT 1 FROM lead)
+		AND EXISTS (SELECT 1 FROM lead) AND NOT EXISTS (SELECT 1 FROM step v WHERE v.id = a.step_id AND f.step_id = ANY (v.preempted_by))
 	RETURNING a.id, a.step_id, a.run_id, a.project_id, a.worker_id, a.preempted_by, a.preempted_why
 ), cleared AS (
 	UPDATE queue q SET cleared_on = f.workers FROM f
