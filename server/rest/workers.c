@@ -2,6 +2,7 @@
 #include "lib/json/json_write.h"
 #include "server/rest/handlers.h"
 #include "server/rest/minted.h"
+#include "server/sched/sched.h"
 #include "server/store/auth_store.h"
 #include "server/store/credential.h"
 #include "server/store/event_store.h"
@@ -37,12 +38,19 @@ static void state_on_row(struct call *c, const struct db_rows *rows)
 	worker_get(c);
 }
 
+static void drain_on_row(struct call *c, const struct db_rows *rows)
+{
+	if (rows[0].n != 0)
+		sched_worker_closed(c->app->sched, db_str(&rows[0], 0, 0));
+	worker_get(c);
+}
+
 static void worker_drain(struct call *c)
 {
 	struct db_unit *u = call_unit(c);
 
 	worker_store_set_state(u, call_param(c, "worker"), WORKER_DRAINING, call_actor(c));
-	call_send(c, u, DB_WRITE, state_on_row);
+	call_send(c, u, DB_WRITE, drain_on_row);
 }
 
 static void worker_resume(struct call *c)
@@ -69,6 +77,7 @@ static void exists_on_row(struct call *c, const struct db_rows *rows)
 static void delete_on_row(struct call *c, const struct db_rows *rows)
 {
 	if (rows[0].n != 0) {
+		sched_worker_closed(c->app->sched, db_str(&rows[0], 0, 0));
 		call_reply_empty(c);
 		return;
 	}

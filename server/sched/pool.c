@@ -495,6 +495,14 @@ void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
 	p->ordered = false;
 }
 
+void pool_close_worker(struct pool *p, struct str id)
+{
+	struct host *h = map_get(p->hosts, id);
+
+	if (h != NULL)
+		h->worker.draining = true;
+}
+
 /* ---- attempts ---- */
 
 static struct holding *holding_new(void)

@@ -22,6 +22,7 @@ size_t pool_steps(const struct pool *p);
 /* Replaces all workers by the rows. */
 void pool_set_workers(struct pool *p, const struct db_rows *rows);
 void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows); /* no row: gone */
+void pool_close_worker(struct pool *p, struct str id); /* it gets nothing until it is put again */
 void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
 void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);

@@ -346,6 +346,12 @@ void sched_rules_changed(struct sched *s)
 		sched_load(s);
 }
 
+void sched_worker_closed(struct sched *s, struct str worker_id)
+{
+	if (s != NULL && s->pool != NULL)
+		pool_close_worker(s->pool, worker_id);
+}
+
 static void sched_fetch(struct sched *s)
 {
 	if (!sched_is_steady(s) || s->fetching || s->fetch_n == 0)

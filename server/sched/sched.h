@@ -31,6 +31,9 @@ void sched_claimed(struct pass *p, const struct db_rows *rows, const struct err 
 /* A quota or a pool was changed by this server just now (committed): what is queued from here on is
  * placed by the new one. */
 void sched_rules_changed(struct sched *s);
+/* A worker was drained or deleted by this server just now (committed): what is queued from here on
+ * does not go there. s may be NULL. */
+void sched_worker_closed(struct sched *s, struct str worker_id);
 bool sched_leading(const struct sched *s);
 /* Another server has given up the lead; s may be NULL. */
 void sched_lead_free(struct sched *s);

@@ -167,6 +167,20 @@ def test_workers_that_are_drained_or_away(postgres, project):
         ended(api, run, "succeeded")
 
 
+def test_a_drained_worker_gets_nothing_however_soon(server, admin, project):
+    """Steps that are queued in the same moment are placed from memory, which must know of the drain before it is answered."""
+    hand = Hand(server, admin, f"d-{project}", pool=project)
+    hand.sync()
+    for _ in range(10):
+        admin.post(f"/api/v1/workers/d-{project}/drain", expect=200)
+        run = submit(admin, project, pipeline({"a": step(project)}))
+        assert not hand.sync().get("assign")
+        why_until(admin, run, "draining")
+        admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=(200, 202))
+        ended(admin, run, "cancelled")
+        admin.post(f"/api/v1/workers/d-{project}/resume", expect=200)
+
+
 def test_what_waits_for_a_turn_or_for_time(server, admin, project):
     hand = Hand(server, admin, f"w-{project}", pool=project)
     group = "  concurrency: {group: g, policy: queue}\n"
