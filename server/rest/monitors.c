@@ -13,7 +13,7 @@
 #include "server/store/model_store.h"
 #include "server/store/monitor_store.h"
 
-enum { SPEC_MAX = 1 << 20, HEAT_MAX = 32 << 20 };
+enum { SPEC_MAX = 1 << 20, HEAT_MAX = 32 << 20, PUT_TRIES = 3 };
 
 static struct monitor_key key_of(const struct call *c)
 {
@@ -103,14 +103,33 @@ static int check_against(
 	return 0;
 }
 
+struct monitor_put {
+	struct monitor_row row;
+	int tries;
+};
+
+static void monitor_put_look(struct call *c);
+
+/* Somebody has made or changed it since it was looked at: the same request twice, for one. */
+static bool was_overtaken(const struct db_rows *rows)
+{
+	return store_changed(rows) ||
+	       (rows->fault != NULL && strcmp(rows->fault->sqlstate, "23505") == 0);
+}
+
 static void monitor_put_on_written(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct call *c = arg;
+	struct monitor_put *p = c->state;
 	struct err said = *e;
 
 	if (e->code == ERR_OK) {
 		app_changed(c->app);
 		monitor_get(c);
+		return;
+	}
+	if (was_overtaken(rows) && p->tries++ < PUT_TRIES) {
+		monitor_put_look(c);
 		return;
 	}
 	if (store_changed(rows))
@@ -124,7 +143,7 @@ static void monitor_put_on_written(void *arg, const struct db_rows *rows, const 
 /* The monitor as it would be; nothing has been written. */
 static void monitor_reply_dry(struct call *c, const struct db_rows *rows, bool same)
 {
-	const struct monitor_row *m = c->state;
+	const struct monitor_row *m = &((const struct monitor_put *)c->state)->row;
 	struct monitor is = { .id = STR(""),
 		.policy_state = STR("{}"),
 		.mutes = STR("[]"),
@@ -151,7 +170,7 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 {
 	const struct monitor_file *f = c->in;
 	const struct db_rows *r = &rows[0];
-	struct monitor_row *m = c->state;
+	struct monitor_row *m = &((struct monitor_put *)c->state)->row;
 	struct err e;
 
 	if (check_against(&f->spec, r, c->arena, &e) < 0) {
@@ -183,10 +202,21 @@ static void monitor_put_on_look(struct call *c, const struct db_rows *rows)
 	db_send(u, DB_WRITE, monitor_put_on_written, c);
 }
 
+static void monitor_put_look(struct call *c)
+{
+	const struct monitor_spec *spec = &((const struct monitor_file *)c->in)->spec;
+	const struct monitor_put *p = c->state;
+	struct db_unit *u = call_unit(c);
+
+	monitor_store_look(u, &p->row, spec->subject.model, spec->retrain.pipeline);
+	monitor_store_get(u, key_of(c));
+	call_send(c, u, DB_READ, monitor_put_on_look);
+}
+
 static void monitor_put(struct call *c)
 {
 	const struct monitor_file *f = c->in;
-	struct monitor_row *m = arena_new_of(c->arena, struct monitor_row);
+	struct monitor_put *p = arena_new_of(c->arena, struct monitor_put);
 	struct err e;
 	struct buf b;
 
@@ -201,17 +231,14 @@ static void monitor_put(struct call *c)
 		call_invalid(c, "/spec", "has more than %d bytes as JSON", SPEC_MAX);
 		return;
 	}
-	*m = (struct monitor_row){ .project_id = c->project_id,
+	p->row = (struct monitor_row){ .project_id = c->project_id,
 		.name = f->metadata.name,
 		.spec = buf_keep(&b, c->arena),
 		.source = c->req->body,
 		.alias = f->spec.subject.alias,
 		.created_by = call_actor(c) };
-	c->state = m;
-	struct db_unit *u = call_unit(c);
-	monitor_store_look(u, m, f->spec.subject.model, f->spec.retrain.pipeline);
-	monitor_store_get(u, key_of(c));
-	call_send(c, u, DB_READ, monitor_put_on_look);
+	c->state = p;
+	monitor_put_look(c);
 }
 
 static void monitor_delete_on_done(struct call *c, const struct db_rows *rows)

@@ -1,4 +1,6 @@
 """What is put again as it stands is not a change: no version, no event."""
+from concurrent.futures import ThreadPoolExecutor
+
 from stack import pipeline
 from world import World
 
@@ -25,6 +27,20 @@ def test_what_is_put_again_keeps_its_version(server, api):
                       headers=YAML, expect=200).json()
     assert changed["spec"]["min_samples"] == 3
     assert events(server) != told
+
+
+def test_what_is_put_twice_at_once_is_made_once(server, api):
+    """As when an answer was lost and the request is sent again: neither is a conflict."""
+    world = World(server, "twice", "model-t")
+    clients = [api.with_token(api.token) for _ in range(4)]
+    with ThreadPoolExecutor(len(clients)) as pool:
+        for k in range(10):
+            text = world.monitor_source.replace("name: m,", f"name: m{k},").replace("name: m}", f"name: m{k}}}").encode()
+            path = f"{world.base}/monitors/m{k}"
+            made = list(pool.map(lambda c: c.put(path, text, headers=YAML, expect=200).json(), clients))
+            assert len({m["created_at"] for m in made}) == 1 and {m["version"] for m in made} == {1}
+    assert server.sql("SELECT count(*) FROM event WHERE type = 'monitor.created' AND project_id = (SELECT id FROM project"
+                      " WHERE name = 'twice')") == ["11"]
 
 
 def test_a_project_or_member_that_is_set_again_is_not_changed(server, api):
