@@ -58,7 +58,7 @@ def test_the_document_is_as_the_tables_are():
 
 
 @pytest.mark.parametrize("key, said", [("retires: {user: 1}", "did you mean 'retries'?"), ("retries: {count: 1}", "known: user, infra"),
-                                       ("retries: {preempted: 1}", "known: user, infra"), ("zzz: 1", "known: needs, run, image, ")])
+                                       ("zzz: 1", "known: needs, matrix, ")])
 def test_an_unknown_key_says_what_is_known(api, project, key, said):
     source = f"apiVersion: tidemill/v1\nkind: Pipeline\nmetadata: {{name: p}}\nspec:\n  steps:\n    s:\n      run: 'true'\n      {key}\n"
     refused = api.put("/api/v1/projects/demo/pipelines/p", {"source": source}, expect=422).json()
