@@ -167,7 +167,8 @@ static void job_on_prepared(struct job *j)
 			j->save_err.code == ERR_NO_SPACE ? REASON_DISK_FULL : REASON_RUNTIME_FAILED,
 			j->save_err.msg);
 	else if (j->task.secrets.n != 0 && !j->secrets_known && job_secrets(j, &e) == 0)
-		job_save(j, job_on_prepared); /* which ones it had is known before it has them */
+		/* Which ones it had is known before it has them. */
+		job_enter(j, JOB_STARTING, job_on_prepared);
 	else
 		job_start(j);
 }

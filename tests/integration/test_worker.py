@@ -23,14 +23,14 @@ GIT_ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYS
            "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
 
 
-def wait_for(what, seconds=30):
+def wait_for(what, seconds=30, every=0.02):
     end = time.monotonic() + seconds
     while True:
         value = what()
         if value:
             return value
         assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -605,12 +605,24 @@ def test_what_is_cut_off_while_it_is_prepared_is_not_started(server, worker):
     assert server.wait_end(a)["state"] == "cancelled"
 
 
-def test_cancelled_at_any_moment_before_it_runs(server, worker):
+@pytest.mark.parametrize("secrets", [[], [{"name": "key", "as": "file"}]], ids=["", "secrets"])
+def test_cancelled_at_any_moment_before_it_runs(server, worker, secrets):
     """Each phase is stored before what it begins with: a word in between must not be lost, nor lose that."""
+    if secrets:
+        folder = os.path.join(worker.folder, "step-secrets")
+        os.makedirs(os.path.join(folder, "demo"))
+        with open(os.open(os.path.join(folder, "demo", "key"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
+            f.write("correct horse battery staple")
+        worker.stop()
+        worker.settings["TIDEMILL_STEP_SECRETS_DIR"] = folder
+        worker.start()
     ids = []
     for _ in range(60):
-        a = server.assign(sh("sleep 600"))
+        a = server.assign(sh("sleep 600"), secrets=secrets)
+        state = worker.dir(a, "state.json")
         server.wait_state(a, "preparing", "running")
+        if secrets:  # what it has of them is stored next
+            wait_for(lambda: not re.search('"phase":"(assigned|preparing)"', open(state).read()), every=0.0002)
         server.cancel(a)
         ids.append(a)
     for a in ids:
