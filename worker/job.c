@@ -392,8 +392,8 @@ struct runtime_ref job_ref(const struct job *j)
 
 static void stop_while_finishing(struct job *j)
 {
-	if (j->rec.stop == REASON_PREEMPTED)
-		return; /* it holds nothing for long any more, and may as well succeed */
+	if (j->rec.stop == REASON_PREEMPTED || j->rec.stop == REASON_GANG_STOPPED)
+		return; /* it holds nothing for long any more, and its checkpoint counts */
 	job_checkpoint_cancel(j);
 	if (j->outputs != NULL)
 		ship_outputs_cancel(j->outputs);
