@@ -150,7 +150,8 @@ static void job_on_workspace(void *arg, enum reason reason, const char *message)
 		job_finish(j, reason == REASON_SUPERSEDED ? ATTEMPT_CANCELLED : ATTEMPT_FAILED,
 			reason, message);
 	else {
-		agent_kept(j->agent, j->task.step, false);
+		if (j->task.ranks < 2) /* of a gang it lies where it was */
+			agent_kept(j->agent, j->task.step, false);
 		job_enter(j, JOB_STARTING, job_on_prepared);
 	}
 }

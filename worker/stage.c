@@ -39,8 +39,10 @@ static int prepare_out(struct stage *s, struct err *e)
 	if (there.files == 0 && (make_folder(s->dir, "out", e) < 0 ||
 					make_folder(s->dir, "out/" CHECKPOINT_DIR, e) < 0))
 		return -1;
-	if (checkpoint_take(
-		    s->kept, s->task->step.p, s->task->checkpoint_attempt, out, &s->resumed, e) < 0)
+	s->resumed = there.files != 0;
+	/* All ranks of a gang go on from the same one: the server's. */
+	if (s->task->ranks < 2 && checkpoint_take(s->kept, s->task->step.p,
+					  s->task->checkpoint_attempt, out, &s->resumed, e) < 0)
 		return -1;
 	s->from_server = !s->resumed && s->task->checkpoint.n != 0;
 	return s->from_server ? make_folder(s->dir, "out/" CHECKPOINT_PART, e) : 0;
