@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/crypto/hash.h"
+#include "worker/ship/mask.h"
 #include "worker/task.h"
 
 #include <errno.h>
@@ -95,12 +96,41 @@ static int read_one(const char *dir, const struct secret_use *use, struct buf *o
 	return rc;
 }
 
+/* Line by line: of a key that is printed, each line stands alone. One that is too short to be
+ * hidden is passed over. */
+static bool next_hidden(struct str *rest, struct str *line)
+{
+	while (str_next(rest, '\n', line)) {
+		if (line->n > 0 && line->p[line->n - 1] == '\r')
+			line->n--;
+		if (line->n >= MASK_MIN)
+			return true;
+	}
+	return false;
+}
+
+/* What could not be hidden in the log is not given to a command. */
+static int count_parts(struct str value, size_t *parts, struct err *e)
+{
+	struct str line;
+
+	while (next_hidden(&value, &line))
+		*parts += mask_parts(line);
+	if (*parts > MASK_PARTS_MAX)
+		return err_set(e, ERR_TOO_LARGE,
+			"cannot be hidden in the log: the step's secrets have more than %d parts "
+			"(lines of %d bytes or more, one for each %d bytes of a line)",
+			MASK_PARTS_MAX - 1, MASK_MIN, MASK_MAX);
+	return 0;
+}
+
 int secrets_read(const struct worker_conf *conf, const struct assignment *task,
 	struct secrets **ret, struct err *e)
 {
 	struct secrets *s;
 	char dir[512];
 	struct err why = { .code = ERR_OK };
+	size_t parts = mask_parts(task->token);
 	bool fits;
 
 	*ret = NULL;
@@ -114,7 +144,8 @@ int secrets_read(const struct worker_conf *conf, const struct assignment *task,
 	for (size_t i = 0; fits && i < task->secrets.n && i < SECRETS_MAX; i++) {
 		const struct secret_use *use = list_at(&task->secrets, struct secret_use, i);
 		buf_init(&s->values[s->n++], SECRET_BYTES_MAX + 4096);
-		if (str_is_name(use->name) && read_one(dir, use, &s->values[i], &why) == 0)
+		if (str_is_name(use->name) && read_one(dir, use, &s->values[i], &why) == 0 &&
+			count_parts(buf_str(&s->values[i]), &parts, &why) == 0)
 			continue;
 		secrets_free(s);
 		return err_set(e, why.code == ERR_OK ? ERR_INVALID : why.code,
@@ -146,26 +177,15 @@ struct str secrets_digest(const struct secrets *s, struct arena *a)
 	return arena_str(a, str_c(hash_hex(hex, digest)));
 }
 
-/* Line by line: of a key that is printed, each line stands alone. */
 struct list secrets_hidden(const struct secrets *s, struct arena *a)
 {
-	size_t n = 0, most = 0;
-	struct str *all, rest, line;
+	struct str *all = arena_array_of(a, struct str, MASK_PARTS_MAX), rest, line;
+	size_t n = 0;
 
 	for (size_t i = 0; s != NULL && i < s->n; i++) {
-		most++;
-		for (size_t k = 0; k < s->values[i].n; k++)
-			most += s->values[i].p[k] == '\n';
-	}
-	all = arena_array_of(a, struct str, most + 1);
-	for (size_t i = 0; s != NULL && i < s->n; i++) {
 		rest = buf_str(&s->values[i]);
-		while (str_next(&rest, '\n', &line)) {
-			if (line.n > 0 && line.p[line.n - 1] == '\r')
-				line.n--;
-			if (line.n != 0)
-				all[n++] = line;
-		}
+		while (n < MASK_PARTS_MAX && next_hidden(&rest, &line))
+			all[n++] = line;
 	}
 	return (struct list){ all, n };
 }

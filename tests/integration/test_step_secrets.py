@@ -9,6 +9,7 @@ from harness import until
 from test_engine import pipeline, project, step  # noqa: F401
 
 KEY = "correct horse battery staple"
+LINES = "".join(f"line-{i:05}\n" for i in range(511))  # as many as can be hidden
 PEM = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7bq\nshort\n-----END KEY-----\n"
 
 
@@ -19,7 +20,7 @@ def worker(server, admin, tmp_path_factory):
     mine = folder / "vault"
     mine.mkdir()
     for name, value, mode in (("warehouse-key", KEY + "\n", 0o600), ("pem", PEM, 0o600), ("open", KEY, 0o644), ("nul", "a\0b", 0o600),
-                              ("empty", "", 0o600)):
+                              ("empty", "", 0o600), ("most", LINES, 0o600), ("one-more", "another line\n", 0o600)):
         (mine / name).write_text(value)
         (mine / name).chmod(mode)
     (mine / "link").symlink_to(mine / "pem")
@@ -51,6 +52,22 @@ def test_values_reach_the_command_and_nobody_else(server, admin, worker):
     [a] = stack.attempts_of(admin, s["id"])
     rows = server.sql("SELECT evidence::text FROM attempt") + server.sql("SELECT spec::text FROM step")
     assert not any(KEY in r or "MIIEpAIBAAKCAQEA7bq" in r for r in rows) and KEY not in worker.log() and a["log_complete"]
+
+
+def test_the_last_line_of_the_most_is_hidden(admin, worker):
+    run = submit(admin, "cat $TIDEMILL_SECRET_MOST", {"name": "most"})
+    assert stack.wait_for_run(admin, run)["state"] == "succeeded"
+    [s] = stack.steps_of(admin, run)
+    assert stack.raw_log(admin, s["id"]).decode() == ("*" * 10 + "\n") * 511
+
+
+def test_what_could_not_be_hidden_is_not_given(admin, worker):
+    run = submit(admin, "cat $TIDEMILL_SECRET_MOST", {"name": "most"}, {"name": "one-more"}, retries={"infra": 0})
+    done = stack.wait_for_run(admin, run)
+    [s] = stack.steps_of(admin, run)
+    assert (done["state"], done["reason"]) == ("failed", "secret_missing")
+    assert "the secret one-more of project vault cannot be hidden in the log" in s["message"] and "more than 511" in s["message"]
+    assert stack.raw_log(admin, s["id"]) == b""
 
 
 def test_the_record_of_an_attempt_has_no_values(admin, worker):

@@ -208,8 +208,11 @@ void test_mask__a_long_secret_is_hidden_in_parts(void **state)
 	assert_int_equal(n, sizeof secret + 2);
 	assert_memory_equal(text + 1, stars, sizeof stars);
 	mask_free(m);
+	assert_int_equal(mask_parts((struct str){ secret, sizeof secret }), 2);
+	assert_int_equal(mask_parts((struct str){ secret, MASK_MAX }), 1);
+	assert_int_equal(mask_parts((struct str){ secret, MASK_MIN - 1 }), 0);
 	m = mask_new();
-	for (size_t i = 0; i < MASK_SECRETS_MAX; i++)
+	for (size_t i = 0; i < MASK_PARTS_MAX; i++)
 		assert_true(mask_add(m, (struct str){ secret, 20 }, 0));
 	assert_false(mask_add(m, (struct str){ secret, 20 }, 0));
 	mask_free(m);

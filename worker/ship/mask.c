@@ -19,8 +19,8 @@ struct one {
 };
 
 struct mask {
-	struct one *all[MASK_SECRETS_MAX];
-	struct stream *before[MASK_SECRETS_MAX]; /* their streams, to go back to */
+	struct one *all[MASK_PARTS_MAX];
+	struct stream *before[MASK_PARTS_MAX]; /* their streams, to go back to */
 	size_t n;
 	unsigned char *hide; /* a bit for each byte of the piece; NULL: none is to be hidden */
 };
@@ -66,17 +66,37 @@ static void add_part(struct mask *m, struct str part, size_t keep)
 	m->all[m->n++] = o;
 }
 
+/* Takes the next part off; false when none is left. */
+static bool next_part(struct str *rest, struct str *ret)
+{
+	if (rest->n < MASK_MIN)
+		return false;
+	*ret = str_slice(*rest, 0, MASK_MAX);
+	/* No part is so short that it would be left out. */
+	if (rest->n > ret->n && rest->n - ret->n < MASK_MIN)
+		ret->n -= MASK_MIN;
+	*rest = str_slice(*rest, ret->n, rest->n);
+	return true;
+}
+
+size_t mask_parts(struct str secret)
+{
+	struct str part;
+	size_t n = 0;
+
+	while (next_part(&secret, &part))
+		n++;
+	return n;
+}
+
 bool mask_add(struct mask *m, struct str secret, size_t keep)
 {
-	while (secret.n >= MASK_MIN) {
-		struct str part = str_slice(secret, 0, MASK_MAX);
-		if (m->n == MASK_SECRETS_MAX)
+	struct str part;
+
+	while (next_part(&secret, &part)) {
+		if (m->n == MASK_PARTS_MAX)
 			return false;
-		/* No part is so short that it would be left out. */
-		if (secret.n > part.n && secret.n - part.n < MASK_MIN)
-			part.n -= MASK_MIN;
 		add_part(m, part, keep);
-		secret = str_slice(secret, part.n, secret.n);
 		keep = 0;
 	}
 	return true;

@@ -9,15 +9,16 @@
 #define WORKER_SHIP_MASK_H
 #include "lib/base/str.h"
 
-enum { MASK_KEEP = 4, MASK_MIN = 8, MASK_MAX = 256, MASK_SECRETS_MAX = 128 };
+enum { MASK_KEEP = 4, MASK_MIN = 8, MASK_MAX = 256, MASK_PARTS_MAX = 512 };
 
 struct mask;
 
 struct mask *mask_new(void) __attribute__((returns_nonnull));
 void mask_free(struct mask *m); /* wipes it; NULL is fine */
 /* One of less than MASK_MIN bytes hides nothing. A longer one than MASK_MAX is hidden in parts of
- * that length; what exceeds MASK_SECRETS_MAX parts in all is not, and false is returned. */
+ * that length; what exceeds MASK_PARTS_MAX parts in all is not, and false is returned. */
 bool mask_add(struct mask *m, struct str secret, size_t keep);
+size_t mask_parts(struct str secret); /* that it takes of them */
 void mask_reset(struct mask *m); /* the spool is read from its start again */
 
 /* Masks whole frames that stand at `offset` of the spool, in place. Returns how many of the bytes
