@@ -17,12 +17,13 @@
 
 #include <unistd.h>
 
-enum { AGAIN_MS = 2000, HOSTFILE_MAX = 65536 };
+enum { AGAIN_MS = 2000, HOSTFILE_MAX = 65536, SPEC_ARENA = 8 << 20 };
 
 /* Find where we are → be ready. */
 static void gang_run_find(void *arg);
 static void gang_on_found(void *arg);
-/* Released: write `go` → the command begins, and its status says so. */
+/* Released: write `go`, again until it is there → the command begins, and its status says so. */
+static void gang_go(struct job *j);
 static void gang_run_go(void *arg);
 static void gang_on_gone(void *arg);
 
@@ -84,40 +85,53 @@ static bool has_rdma(void)
 }
 
 /* Where the step sees a file of its folder of inputs. */
-static const char *inside(const struct job *j, const char *name)
+static const char *inside(const struct job *j, struct arena *a, const char *name)
 {
 	const struct task_spec_args in = { &j->task, &j->agent->conf, j->runtime, j->dir, j->ctl,
 		j->secrets_dir };
 	struct runtime_spec spec;
 
-	task_spec(&in, j->a, &spec);
-	return arena_printf(j->a, "%s/%s", runtime_path(j->runtime, &spec, RUNTIME_DIR_IN), name).p;
+	task_spec(&in, a, &spec);
+	return arena_printf(a, "%s/%s", runtime_path(j->runtime, &spec, RUNTIME_DIR_IN), name).p;
 }
 
 bool job_release(struct job *j, const struct list *ranks)
 {
 	struct buf env, hosts;
-	struct err e;
+	struct arena *a;
 
 	if (!j->gang.ready || j->gang.busy || j->rec.phase != JOB_RUNNING ||
 		j->rec.stop != REASON_NONE || ranks->n != (size_t)j->task.ranks)
 		return false;
-	const struct launcher_args args = { &j->task, ranks, &j->gang.here, inside(j, "hostfile"),
-		has_rdma() };
+	a = arena_new(SPEC_ARENA);
+	const struct launcher_args args = { &j->task, ranks, &j->gang.here,
+		inside(j, a, "hostfile"), has_rdma() };
 	buf_init(&env, CTL_SECRET_ENV_MAX);
 	buf_init(&hosts, HOSTFILE_MAX);
-	launcher_env(&args, j->a, &env);
+	launcher_env(&args, a, &env);
 	launcher_hostfile(&j->task, ranks, &hosts);
 	j->gang.env = buf_keep(&env, j->a);
 	j->gang.hostfile = buf_keep(&hosts, j->a);
-	if (work_submit(j->agent->loop, gang_run_go, gang_on_gone, j, &e) < 0)
-		return false; /* we are ready still, and told again */
+	arena_drop(a);
 	j->gang.ready = false;
 	j->gang.released = true;
+	agent_changed(j->agent);
+	gang_go(j);
+	return true;
+}
+
+static void gang_go(struct job *j)
+{
+	struct err e;
+
+	if (j->rec.phase != JOB_RUNNING || j->rec.stop != REASON_NONE)
+		return;
+	if (work_submit(j->agent->loop, gang_run_go, gang_on_gone, j, &e) < 0) {
+		job_later(j, gang_go, AGAIN_MS);
+		return;
+	}
 	j->gang.busy = true;
 	j->busy++;
-	agent_changed(j->agent);
-	return true;
 }
 
 static void gang_run_go(void *arg)
@@ -142,7 +156,6 @@ static void gang_on_gone(void *arg)
 	if (j->gang.err.code == ERR_OK)
 		return; /* the status will say that the command runs */
 	log_warn("rank not released yet", LOG_STR("attempt", j->task.attempt), LOG_E(&j->gang.err));
-	j->gang.ready = true;
-	j->gang.released = false;
-	agent_changed(j->agent);
+	if (j->rec.phase == JOB_RUNNING && j->rec.stop == REASON_NONE)
+		job_later(j, gang_go, AGAIN_MS);
 }
