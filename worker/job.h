@@ -42,7 +42,8 @@ struct job_checkpoint {
 struct job_idle {
 	struct loop_timer look;
 	uint64_t seen; /* looks at the GPUs, when it was last judged */
-	int64_t since; /* wall time; 0: not idle */
+	int64_t since, last; /* the first and the last look that found them idle (clock_elapsed) */
+	int64_t looks; /* since then; 0: not idle */
 	int most; /* percent, since then */
 	bool warned;
 	struct fetch *request; /* the warning */

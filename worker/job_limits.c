@@ -1,7 +1,7 @@
 /*
  * How long an attempt may take: to start, to run, and to hold GPUs without using them. A GPU counts
  * as unused while every look finds it used by less than IDLE_BELOW percent; one of which that is
- * not known counts as used.
+ * not known counts as used. A time without looks says nothing: it counts anew from there.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -10,7 +10,7 @@
 #include "worker/job.h"
 #include "worker/ship/ship.h"
 
-enum { IDLE_BELOW = 5, IDLE_LOOKS = 8, IDLE_MS_MIN = 100, BODY_MAX = 4096 };
+enum { IDLE_BELOW = 5, IDLE_LOOKS = 8, IDLE_GAP_LOOKS = 3, IDLE_MS_MIN = 100, BODY_MAX = 4096 };
 #define WARN_TIMEOUT (60 * CLOCK_SECOND)
 
 static void on_limit(void *arg);
@@ -127,21 +127,35 @@ static void idle_text(struct job *j)
 		clock_format_span(limit, j->task.gpu_idle));
 }
 
+/* A look found them so little used. Several must have, for as long as the limit. */
+static bool idle_long_enough(struct job *j, int use)
+{
+	struct job_idle *i = &j->idle;
+	int64_t now = clock_elapsed(&clock_real);
+	int64_t gap = IDLE_GAP_LOOKS * idle_every_ms(j) * 1000 + CLOCK_SECOND;
+
+	if (i->looks == 0 || now - i->last > gap) {
+		i->since = now;
+		i->looks = 0;
+		i->most = 0;
+	}
+	i->last = now;
+	i->looks++;
+	i->most = use > i->most ? use : i->most;
+	return now - i->since >= j->task.gpu_idle && i->looks >= IDLE_LOOKS / 2;
+}
+
 static void idle_judge(struct job *j)
 {
 	struct job_idle *i = &j->idle;
-	int64_t now = clock_now(&clock_real);
 	int use = use_of(j);
 
 	if (use >= IDLE_BELOW) {
-		i->since = 0;
-		i->most = 0;
+		i->looks = 0;
 		i->warned = false;
 		return;
 	}
-	i->since = i->since != 0 ? i->since : now;
-	i->most = use > i->most ? use : i->most;
-	if (now - i->since < j->task.gpu_idle || i->warned || i->request != NULL)
+	if (!idle_long_enough(j, use) || i->warned || i->request != NULL)
 		return;
 	idle_text(j);
 	if (j->task.gpu_idle_stop)
