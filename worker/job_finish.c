@@ -59,6 +59,7 @@ void job_finish(struct job *j, enum attempt_state result, enum reason why, const
 	set_result(j, result, why, message);
 	if (j->rec.ended_at == 0)
 		j->rec.ended_at = clock_now(&clock_real);
+	j->wait.tries = 0; /* those of the start */
 	job_limits_cancel(j);
 	loop_timer_cancel(&j->look);
 	loop_timer_cancel(&j->force);
