@@ -28,6 +28,7 @@ class Attempt:
         self.reported = None      # the last sync_attempt
         self.states = []          # every state that was seen, in order
         self.cancel = None        # reason
+        self.ranks = None         # of its gang, once it may begin: address and port of each
         self.log = bytearray()
         self.final = None
         self.outputs = None
@@ -117,6 +118,12 @@ class FakeServer:
             self.attempts[attempt].cancel = reason
             self.lock.notify_all()
 
+    def begin(self, attempt, ranks):
+        """All ranks of its gang are ready."""
+        with self.lock:
+            self.attempts[attempt].ranks = ranks
+            self.lock.notify_all()
+
     def supersede(self, attempt):
         """Another attempt has taken over: what this one still sends is refused."""
         with self.lock:
@@ -164,7 +171,7 @@ class FakeServer:
 
     def wanted(self, has):
         ids = {a["id"] for a in has}
-        reply = {"assign": [], "cancel": [], "forget": [], "drain": False}
+        reply = {"assign": [], "cancel": [], "release": [], "forget": [], "drain": False}
         for name, x in self.attempts.items():
             if x.forgotten:
                 if name in ids:
@@ -180,6 +187,9 @@ class FakeServer:
                     reply["forget"].append(name)
             elif x.cancel and not mine.get("cancelling"):
                 reply["cancel"].append({"attempt": name, "epoch": x.epoch, "reason": x.cancel})
+            elif x.ranks and mine.get("ready") and not mine.get("released"):
+                self.counts["release"] = self.counts.get("release", 0) + 1
+                reply["release"].append({"attempt": name, "epoch": x.epoch, "ranks": x.ranks})
         return reply
 
     def take(self, has):

@@ -626,8 +626,38 @@ def test_cancelled_at_any_moment_before_it_runs(server, worker, secrets):
         server.cancel(a)
         ids.append(a)
     for a in ids:
-        assert server.wait_end(a, 30)["state"] == "cancelled"
+        end = server.wait_end(a, 30)
+        assert end["state"] == "cancelled", end
     wait_for(lambda: worker.attempts() == [])
+
+
+# ---- ranks of a gang ---------------------------------------------------------------------------
+def test_a_rank_leaves_what_was_kept_here(server, worker):
+    """All ranks go on from the server's checkpoint, which may be older, or none."""
+    a = server.assign(sh("echo 1 > $TIDEMILL_CHECKPOINT_DIR/at; exit 1"))
+    assert server.wait_end(a)["state"] == "failed"
+    kept = os.path.join(worker.work, "checkpoints", "stp_1", "1", "at")
+    wait_for(lambda: worker.attempts() == [] and os.path.exists(kept))
+    b = server.assign(sh("ls $TIDEMILL_CHECKPOINT_DIR"), number=2, epoch=2, ranks=2, rank=1)
+    server.wait(lambda s: (s.attempts[b].reported or {}).get("ready"))
+    server.begin(b, [{"address": "127.0.0.1", "port": 1234}] * 2)
+    end = server.wait_end(b)
+    assert end["state"] == "succeeded" and server.output(b) == b"", end
+    wait_for(lambda: worker.attempts() == [])
+    assert os.path.exists(kept)
+
+
+def test_a_rank_that_cannot_be_released_is_tried_again(server, worker):
+    a = server.assign(sh("cat $TIDEMILL_HOSTFILE"), ranks=2, rank=1)
+    server.wait(lambda s: (s.attempts[a].reported or {}).get("ready"))
+    in_the_way = worker.dir(a, "in", "hostfile")
+    os.makedirs(os.path.join(in_the_way, "x"))
+    server.begin(a, [{"address": "127.0.0.1", "port": 1234}] * 2)
+    wait_for(lambda: worker.text().count("rank not released yet") >= 2)
+    shutil.rmtree(in_the_way)
+    end = server.wait_end(a)
+    assert end["state"] == "succeeded" and server.output(a) == b"127.0.0.1 slots=1\n" * 2, end
+    assert server.counts["release"] == 1 and worker.text().count("rank not released yet") < 5, "without a pause"
 
 
 # ---- much of it --------------------------------------------------------------------------------
