@@ -408,6 +408,12 @@ void loop_child_kill(struct loop_child *c, int signo)
 		kill(-c->pid, signo);
 }
 
+void loop_child_signal(struct loop_child *c, int signo)
+{
+	if (!c->over)
+		kill(c->pid, signo);
+}
+
 int loop_child_write(struct loop_child *c, struct str bytes, struct err *e)
 {
 	if (c->stdin_fd < 0 || !c->keep_stdin)

@@ -53,6 +53,7 @@ struct loop_child *loop_child_spawn(
 	struct loop *l, const struct loop_child_spec *s, struct err *e) MUST_CHECK;
 pid_t loop_child_pid(const struct loop_child *c); /* also the number of its group */
 void loop_child_kill(struct loop_child *c, int signo); /* the whole group */
+void loop_child_signal(struct loop_child *c, int signo); /* that process alone */
 /* Appends to stdin of a child with keep_stdin; ERR_TOO_LARGE when CHILD_INPUT_MAX bytes wait. */
 int loop_child_write(struct loop_child *c, struct str bytes, struct err *e) MUST_CHECK;
 void loop_child_close_stdin(struct loop_child *c); /* after what was written has gone out */

@@ -144,8 +144,12 @@ static int stop_now(
 	if (starting != NULL) {
 		struct start *s = (struct start *)(void *)starting;
 		s->cancelled = true;
-		if (s->kid != NULL)
-			loop_child_kill(s->kid->child, signals[how]);
+		/* A command that the init has just forked is in its group for a moment, and would
+		 * be taken for one that has ended by itself. */
+		if (s->kid != NULL && how == RUNTIME_STOP_FORCE)
+			loop_child_kill(s->kid->child, SIGKILL);
+		else if (s->kid != NULL)
+			loop_child_signal(s->kid->child, signals[how]);
 		/* Without a kid an init of an earlier worker may still be there. */
 		if (s->kid != NULL || !control_held(a->ctl))
 			return 0;
