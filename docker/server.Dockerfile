@@ -31,6 +31,8 @@ RUN apt-get update \
  && install -d -o tidemill -g tidemill -m 0755 /run/tidemill
 COPY --from=build /out/usr/local/bin/tidemill-server /out/usr/local/bin/tidemill /usr/local/bin/
 COPY --from=build /out/usr/local/libexec/tidemill/ /usr/local/libexec/tidemill/
+# A library that is missing above is seen here.
+RUN tidemill-server --version && tidemill --version
 COPY docker/server-entrypoint.sh /usr/local/libexec/tidemill/entrypoint
 USER 10001:10001
 ENV TIDEMILL_DATA_DIR=/var/lib/tidemill \

@@ -23,10 +23,12 @@ FROM ${BASE}
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	ca-certificates libcurl4 libevent-2.1-7 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-openssl-2.1-7 \
-	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libssl3 libyaml-0-2 libzstd1 tzdata \
+	libevent-pthreads-2.1-7 libgit2-1.5 libjansson4 libpq5 libre2-9 libssl3 libyaml-0-2 libzstd1 tzdata \
  && apt-get clean && rm -rf /var/lib/apt/lists/* /var/log/*
 COPY --from=build /out/usr/local/bin/tidemill-worker /out/usr/local/bin/tidemill /usr/local/bin/
 COPY --from=build /out/usr/local/libexec/tidemill/ /usr/local/libexec/tidemill/
+# A library that is missing above is seen here.
+RUN tidemill-worker --version && tidemill --version
 # Root, because whoever holds the Docker socket is root on the host anyway, and because the workspace's files belong to
 # the users that steps run as.
 STOPSIGNAL SIGTERM
