@@ -108,9 +108,15 @@ class Load:
         self.runs, self.asked, self.wrong = {}, set(), []
         rng = random.Random(seed)
         kinds = [k for k in self.KINDS if k != "docker" or site.daemon]
-        self.threads = [threading.Thread(target=self.loop, args=(kind, i, rng.random()), daemon=True) for i, kind in enumerate(kinds)]
+        self.threads = [threading.Thread(target=self.begin, args=(kind, i, rng.random()), daemon=True) for i, kind in enumerate(kinds)]
         for t in self.threads:
             t.start()
+
+    def begin(self, *args):
+        try:
+            self.loop(*args)
+        except AssertionError as e:
+            self.wrong.append(str(e))
 
     def loop(self, kind, number, seed):
         api, rng, n = self.site.client(), random.Random(seed), 0
@@ -119,7 +125,7 @@ class Load:
             key = f"{kind}-{self.phase}-{number}-{n}"
             known, steps = self.make(kind, key, rng)
             self.asked.add(key)
-            run = self.ask(lambda: api.post("/api/v1/projects/work/runs", {"source": pipeline(kind, steps), "labels": {"key": key}},
+            run = self.ask(lambda: api.post("/api/v1/projects/jobs/runs", {"source": pipeline(kind, steps), "labels": {"key": key}},
                                             headers={"Idempotency-Key": key}), 201)
             if run is None:
                 return
@@ -170,21 +176,18 @@ class Load:
                 self.wrong.append(repr(e))
             except (OSError, http.client.HTTPException):
                 pass
-            if self.stop.is_set():
+            if self.stop.wait(0.05):
                 return None
-            time.sleep(0.05)
 
     def wait(self, api, key, run, rng):
         patience = rng.uniform(0.5, 3) if key.startswith("cancel") else 20
         end = time.monotonic() + patience
-        while time.monotonic() < end and not self.stop.is_set():
-            time.sleep(0.2)
+        while time.monotonic() < end and not self.stop.wait(0.2):
             got = self.ask(lambda: api.get(f"/api/v1/runs/{run}"), 200)
             if got is None or got["state"] in ENDED:
                 return
         if key.startswith("cancel"):
-            while self.ask(lambda: api.post(f"/api/v1/runs/{run}/cancel"), 200) is None:
-                time.sleep(0.1)
+            until(lambda: self.ask(lambda: api.post(f"/api/v1/runs/{run}/cancel"), 200), 60, 0.1, f"{run} cannot be cancelled")
             self.runs[key]["cancelled"] = uptime()
 
     def end(self):
@@ -239,15 +242,15 @@ class Site:
         self.lb = self.open(Balancer([self.one.port, self.two.port]))
         self.daemon = self.open_daemon() if os.geteuid() == 0 and shutil.which("dockerd") else None
         admin = self.one.admin()
-        admin.post("/api/v1/projects", {"name": "work"}, expect=201)
-        admin.put("/api/v1/projects/work/quota", {"steps": {"nominal": QUOTA}}, expect=200)
+        admin.post("/api/v1/projects", {"name": "jobs"}, expect=201)
+        admin.put("/api/v1/projects/jobs/quota", {"steps": {"nominal": QUOTA}}, expect=200)
         source = json.dumps({"apiVersion": "tidemill/v1", "kind": "Pipeline", "metadata": {"name": "tick"}, "spec": {
             "triggers": [{"schedule": {"cron": "* * * * *", "missed": "all"}}], "defaults": {"runtimes": ["process"]},
             "steps": {"s": {"run": ["true"], "resources": {"cpus": 0.1, "memory": "16MiB"}}}}})
-        admin.put("/api/v1/projects/work/pipelines/tick", {"source": source}, expect=200)
-        url = f"http://127.0.0.1:{self.lb.port}"
-        self.workers = [self.open(Worker(self.one, "processes", url=url, cpus=16, nvml_library=program("libfake_nvml.so"),
-                                         more={"FAKE_NVML_GPUS": "2"}))]
+        admin.put("/api/v1/projects/jobs/pipelines/tick", {"source": source}, expect=200)
+        url, nvml = f"http://127.0.0.1:{self.lb.port}", program("libfake_nvml.so")
+        assert nvml.exists(), f"{nvml} is not built: without it there are no GPUs"
+        self.workers = [self.open(Worker(self.one, "processes", url=url, cpus=16, nvml_library=nvml, more={"FAKE_NVML_GPUS": "2"}))]
         if self.daemon:
             self.workers.append(self.open(Worker(
                 self.one, "containers", url=url, cpus=16, runtimes="docker", docker_socket=f"{self.daemon}/docker.sock",

@@ -21,7 +21,7 @@ from world import World  # noqa: E402
 
 ROUNDS = 30 if os.environ.get("SOAK") else 4
 LONG = 6.5  # seconds: more than a request waits for the database
-M, WORK = "/api/2.0/mlflow", {"X-Tidemill-Project": "work"}
+M, WORK = "/api/2.0/mlflow", {"X-Tidemill-Project": "jobs"}
 
 # Logs a metric until it is told to stop; whatever is not acknowledged is sent again, and only 503 or a closed connection may
 # be in the way.
@@ -111,7 +111,7 @@ class Load:
 
     def submission(self, api, rng, key):
         body = {"source": pipeline("quick", {"s": {"run": ["true"]}}), "labels": {"key": key}}
-        reply = self.until_taken(lambda: api.post("/api/v1/projects/work/runs", body, headers={"Idempotency-Key": key}), 201)
+        reply = self.until_taken(lambda: api.post("/api/v1/projects/jobs/runs", body, headers={"Idempotency-Key": key}), 201)
         if reply:
             self.noted.note("run", key, reply.json()["id"])
         time.sleep(0.1)
@@ -190,8 +190,8 @@ def test_nothing_is_lost_and_the_training_goes_on(how, witness):
     print(f"SEED={seed}")
     rng = random.Random(seed)
     with Postgres() as pg, Server(pg) as server, Worker(server, "w1", cpus=8) as worker:
-        world, api, noted = World(server, "work", "m1"), server.admin(), Witness(witness / "acknowledged")
-        run = submit(api, "work", pipeline("train", {"train": {"run": ["/usr/bin/python3", "-c", TRAIN, str(witness)]}}))["id"]
+        world, api, noted = World(server, "jobs", "m1"), server.admin(), Witness(witness / "acknowledged")
+        run = submit(api, "jobs", pipeline("train", {"train": {"run": ["/usr/bin/python3", "-c", TRAIN, str(witness)]}}))["id"]
         until(lambda: (witness / "trained").exists(), 60, 0.05, "the training does not begin")
         pid, start = (witness / "pid").read_text().split()
         assert start_of(pid) == start

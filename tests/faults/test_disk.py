@@ -12,7 +12,7 @@ from harness import Postgres, Server, misbehaviour, until
 from stack import Worker, attempts_of, pipeline, raw_log, steps_of, submit, wait_for_run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own needs root")
-M, WORK = "/api/2.0/mlflow", {"X-Tidemill-Project": "work"}
+M, WORK = "/api/2.0/mlflow", {"X-Tidemill-Project": "jobs"}
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ class SmallServer(Server):
 
 def run_step(api, script, **step):
     [name] = ["s"]
-    run = submit(api, "work", pipeline("p", {name: {"run": ["/bin/sh", "-c", script], "retries": {"infra": 0}, **step}},
+    run = submit(api, "jobs", pipeline("p", {name: {"run": ["/bin/sh", "-c", script], "retries": {"infra": 0}, **step}},
                                        **step.pop("spec", {})))["id"]
     return run, steps_of(api, run)[0]["id"]
 
@@ -78,7 +78,7 @@ def ended(api, run, step):
 @pytest.fixture(scope="module")
 def server():
     with Postgres() as pg, SmallServer(pg) as s:
-        s.admin().post("/api/v1/projects", {"name": "work"}, expect=201)
+        s.admin().post("/api/v1/projects", {"name": "jobs"}, expect=201)
         yield s
         s.command("fsck", "--deep")
 
@@ -125,22 +125,22 @@ def test_a_log_that_fills_the_workers_disk(server, worker):
 
 def test_data_that_does_not_fit_on_the_workers_disk(server, worker):
     api, entries = server.admin(), []
-    api.post("/api/v1/projects/work/datasets", {"name": "d"}, expect=201)
+    api.post("/api/v1/projects/jobs/datasets", {"name": "d"}, expect=201)
     for i in range(2):  # together more than the worker has, and less than the server has
         data = os.urandom(9_000_000)
         digest = hashlib.sha256(data).hexdigest()
-        api.put(f"/api/v1/projects/work/blobs/{digest}", data, expect=201)
+        api.put(f"/api/v1/projects/jobs/blobs/{digest}", data, expect=201)
         entries.append({"path": f"f{i}", "digest": digest, "size": len(data)})
-    api.post("/api/v1/projects/work/datasets/d/versions", {"files": entries, "latest": True}, expect=201)
+    api.post("/api/v1/projects/jobs/datasets/d/versions", {"files": entries, "latest": True}, expect=201)
     source = pipeline("p", {"s": {"run": ["true"], "retries": {"infra": 0}}}, datasets={"d": {"name": "d", "version": "latest"}})
     with full(worker.space, 12_000_000):
-        run = submit(api, "work", source)["id"]
+        run = submit(api, "jobs", source)["id"]
         a = ended(api, run, steps_of(api, run)[0]["id"])
         assert (a["state"], a["reason"]) == ("failed", "disk_full"), a
-    run = submit(api, "work", source)["id"]
+    run = submit(api, "jobs", source)["id"]
     a = ended(api, run, steps_of(api, run)[0]["id"])
     assert a["state"] == "succeeded", a
-    api.delete("/api/v1/projects/work/datasets/d")
+    api.delete("/api/v1/projects/jobs/datasets/d")
 
 
 def test_a_worker_without_a_byte(server, worker):
@@ -167,7 +167,7 @@ def test_uploads_to_a_server_without_space(server, worker):
     digest = hashlib.sha256(data).hexdigest()
     before = held(server)
     with full(server.data, 1_000_000):
-        for path in (f"/api/v1/projects/work/blobs/{digest}", f"/api/2.0/mlflow-artifacts/artifacts/{root}/f"):
+        for path in (f"/api/v1/projects/jobs/blobs/{digest}", f"/api/2.0/mlflow-artifacts/artifacts/{root}/f"):
             reply = api.put(path, data)
             assert reply.status == 507 and str(server.dir) not in reply.body.decode(), reply
         assert reply.json()["error_code"] == "RESOURCE_EXHAUSTED", reply
@@ -178,7 +178,7 @@ def test_uploads_to_a_server_without_space(server, worker):
         until(lambda: [a["state"] for a in attempts_of(api, step)] == ["finishing"], 30, 0.1, lambda: f"{attempts_of(api, step)}")
     a = ended(api, going, step)
     assert (a["state"], a["number"]) == ("succeeded", 1), a
-    api.put(f"/api/v1/projects/work/blobs/{digest}", data, expect=201)
+    api.put(f"/api/v1/projects/jobs/blobs/{digest}", data, expect=201)
     api.put(f"/api/2.0/mlflow-artifacts/artifacts/{root}/f", data, expect=200)
     assert api.get(f"/api/v1/tracking-runs/{run['run_id']}/artifacts/f", expect=200).body == data
 
@@ -202,7 +202,7 @@ def test_a_database_without_space():
     """Its crash included, which a full disk of its log is to PostgreSQL."""
     with SmallPostgres() as pg, Server(pg) as server:
         api = server.admin()
-        api.post("/api/v1/projects", {"name": "work"}, expect=201)
+        api.post("/api/v1/projects", {"name": "jobs"}, expect=201)
         run = api.post(f"{M}/runs/create", {}, headers=WORK, expect=200).json()["run"]["info"]["run_id"]
         taken, refused, n = [], 0, 0
         with full(pg.dir):

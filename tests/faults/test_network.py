@@ -14,7 +14,6 @@ import json
 import os
 import random
 import subprocess
-import time
 
 import pytest
 
@@ -104,18 +103,18 @@ class Caller:
         self.n += 1
         if key:
             headers["Idempotency-Key"] = f"call-{self.n}"
-        end = time.monotonic() + 60
-        while True:
+
+        def answered():
             try:
                 reply = self.api.request(method, path, body, headers=headers)
-                if reply.status == expect:
-                    return reply
-                # Of two calls at once the second one is told to wait for the first.
-                assert reply.status == 409 and reply.json()["code"] == "in_progress" or reply.status == 503, reply
             except (OSError, http.client.HTTPException):
                 self.api.close()
-            assert time.monotonic() < end, f"{method} {path} does not get through"
-            time.sleep(0.05)
+                return None
+            # Of two calls at once the second one is told to wait for the first.
+            assert reply.status in (expect, 503) or reply.status == 409 and reply.json()["code"] == "in_progress", reply
+            return reply if reply.status == expect else None
+
+        return until(answered, 60, 0.05, f"{method} {path} does not get through")
 
 
 def command_line(home, port, token, project, *args):

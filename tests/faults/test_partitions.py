@@ -105,14 +105,14 @@ def test_workers_that_are_cut_off(witness):
         pg = stack.enter_context(Postgres())
         server = stack.enter_context(Wide(pg))
         api, seen = server.admin(), Witness(witness)
-        api.post("/api/v1/projects", {"name": "work"}, expect=201)
+        api.post("/api/v1/projects", {"name": "jobs"}, expect=201)
         workers = {}
         for i in range(len(STEPS)):
             ns = stack.enter_context(netns.Namespace())
             w = stack.enter_context(Worker(server, f"w{i}", url=f"http://{ns.host}:{server.port}", prefix=ns.prefix,
                                            insecure_http=1, cpus=1))
             workers[w.id()] = (w, ns)
-        runs = [submit(api, "work", pipeline(name.replace("_", "-"), {name: {
+        runs = [submit(api, "jobs", pipeline(name.replace("_", "-"), {name: {
             "run": ["/usr/bin/python3", "-c", COMMAND, str(witness)], "resources": {"cpus": 1, "memory": "32MiB"},
             "on_lost": policy, "retries": {"backoff": {"first": "1s"}}}}))["id"] for name, policy in STEPS.items()]
         for name in STEPS:
@@ -166,10 +166,10 @@ def test_what_a_silent_worker_was_never_told_of_goes_to_another():
     """Nobody waits for lost_after there: the worker cannot have begun."""
     with Postgres() as pg, Server(pg, worker_offline_after="3s") as server:
         api = server.admin()
-        api.post("/api/v1/projects", {"name": "work"}, expect=201)
+        api.post("/api/v1/projects", {"name": "jobs"}, expect=201)
         one = Wire(server, "one")
         one.sync()
-        run = submit(api, "work", pipeline("p", {"s": {"run": ["true"], "retries": {"backoff": {"first": "0s"}}}}))["id"]
+        run = submit(api, "jobs", pipeline("p", {"s": {"run": ["true"], "retries": {"backoff": {"first": "0s"}}}}))["id"]
         [step] = steps_of(api, run)
         until(lambda: attempts_of(api, step["id"]), 10)
         two = Wire(server, "two")

@@ -56,7 +56,7 @@ class Pair:
         """Runs of short steps, more than can run at once."""
         self.file.unlink(missing_ok=True)
         steps = {f"s{i}": {"run": STEP.format(w=self.file.parent), "resources": {"cpus": 1, "memory": "16MiB"}} for i in range(STEPS)}
-        self.runs = [submit(api, "work", pipeline(f"p{r}", steps))["id"] for r in range(RUNS)]
+        self.runs = [submit(api, "jobs", pipeline(f"p{r}", steps))["id"] for r in range(RUNS)]
         until(lambda: len(self.starts()) >= 15, 30, message="the work does not begin")
 
     def starts(self):
@@ -89,7 +89,7 @@ def pair():
     witness = Path(tempfile.mkdtemp(prefix="tidemill-witness-", dir="/tmp"))
     witness.chmod(0o1777)
     with Postgres() as pg, Server(pg) as one, Second(one) as two, Balancer([one.port, two.port]) as lb:
-        one.admin().post("/api/v1/projects", {"name": "work"}, expect=201)
+        one.admin().post("/api/v1/projects", {"name": "jobs"}, expect=201)
         url = f"http://127.0.0.1:{lb.port}"
         with Worker(one, "w1", cpus=6, url=url) as w1, Worker(one, "w2", cpus=6, url=url) as w2:
             both = Pair(one, two, [w1, w2], witness)
@@ -161,7 +161,7 @@ def wake_time(server, hand, api):
     waiter.start()
     until(lambda: metric(server, "tidemill_workers_parked") > parked, 10, 0.01)
     at = time.monotonic()
-    submit(api, "work", pipeline("p", {"s": {"run": ["true"], "placement": {"pool": hand.name}}}))
+    submit(api, "jobs", pipeline("p", {"s": {"run": ["true"], "placement": {"pool": hand.name}}}))
     waiter.join(30)
     [task] = got["news"]
     hand.states[task["attempt"]]["state"] = "running"

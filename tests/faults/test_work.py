@@ -39,7 +39,7 @@ class Load:
     def __init__(self, server, witness, seed):
         self.server, self.witness, self.stop = server, witness, threading.Event()
         self.acknowledged, self.asked, self.wrong = {}, set(), []
-        server.admin().post("/api/v1/projects", {"name": "work"}, expect=201)
+        server.admin().post("/api/v1/projects", {"name": "jobs"}, expect=201)
         rng = random.Random(seed)
         self.threads = [threading.Thread(target=self.loop, args=(i, rng.random()), daemon=True) for i in range(LONG + SHORT)]
         for t in self.threads:
@@ -67,7 +67,7 @@ class Load:
         first = None
         while True:
             try:
-                reply = api.post("/api/v1/projects/work/runs", body, headers={"Idempotency-Key": key})
+                reply = api.post("/api/v1/projects/jobs/runs", body, headers={"Idempotency-Key": key})
                 if reply.status == 201:
                     if first not in (None, reply.json()["id"]):
                         self.wrong.append(f"{key}: two runs: {first}, {reply}")
@@ -204,13 +204,13 @@ def test_two_workers_and_200_short_steps(witness):
     """Each step starts exactly once, by what the steps themselves append to one file."""
     with Postgres() as pg, Server(pg) as server, Worker(server, "w1", cpus=8) as one, Worker(server, "w2", cpus=8) as two:
         api = server.admin()
-        api.post("/api/v1/projects", {"name": "work"}, expect=201)
+        api.post("/api/v1/projects", {"name": "jobs"}, expect=201)
         run_ids = []
         for r in range(4):
             steps = {f"s{i}": {"run": f"echo {r}-{i} $TIDEMILL_ATTEMPT >> {witness}/starts; echo {r}-{i}",
                                "resources": {"cpus": 1, "memory": "16MiB"}} for i in range(50)}
             source = pipeline(f"many{r}", steps)
-            run_ids.append(api.post("/api/v1/projects/work/runs", {"source": source}, expect=201).json()["id"])
+            run_ids.append(api.post("/api/v1/projects/jobs/runs", {"source": source}, expect=201).json()["id"])
         for run in run_ids:
             until(lambda: api.get(f"/api/v1/runs/{run}", expect=200).json()["state"] in ENDED, 180, 0.2)
         starts = [line.split()[0] for line in (witness / "starts").read_text().splitlines()]
