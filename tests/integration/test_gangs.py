@@ -5,22 +5,10 @@ import subprocess
 import pytest
 
 import stack
-from harness import Server, program, until
+from harness import program, until
 
 WORKERS = ("g0", "g1", "g2")
-
-
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def api(server):
-    api = server.admin()
-    api.post("/api/v1/projects", {"name": "demo"}, expect=201)
-    return api
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.fixture(scope="module")

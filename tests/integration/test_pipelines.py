@@ -5,22 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import Server, until
+from harness import until
 from stack import Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
 
 
-@pytest.fixture(scope="module")
-def server(postgres):
-    with Server(postgres) as s:
-        s.admin().post("/api/v1/projects", {"name": "demo"}, expect=201)
-        yield s
-
-
-@pytest.fixture(scope="module")
-def api(server):
-    client = server.admin()
-    yield client
-    client.close()
+pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.fixture(scope="module")

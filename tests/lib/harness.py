@@ -240,7 +240,10 @@ class Server:
         finally:
             if kind is not None:
                 print(self.log())
-            shutil.rmtree(self.dir, ignore_errors=True)
+            self.clean()
+
+    def clean(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
 
     def env(self):
         env = {"PATH": os.environ["PATH"], **SANITIZERS,
@@ -350,9 +353,5 @@ class Second(Server):
         self.start()
         return self
 
-    def __exit__(self, kind, *exc):
-        try:
-            self.stop()
-        finally:
-            if kind is not None:
-                print(self.log())
+    def clean(self):
+        """The folder is the first one's."""
