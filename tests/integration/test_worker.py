@@ -483,6 +483,36 @@ def test_restart_while_running(server, worker, how):
     assert server.attempts[a].final["dropped"] == 0
 
 
+def test_no_head_of_a_secret_leaves_after_a_restart(server, worker):
+    """At every place where the token can be cut: the frame of its head is the first of the log that a worker finds, alone and
+    in front of more than one piece."""
+    token, filler = "tdm_job_1_secret00", 1_300_000
+    (go, wait), (end, wait_end) = gate(worker, "go"), gate(worker, "end")
+    cuts = {server.assign(sh(f't=$(cat "$TIDEMILL_TOKEN_FILE"); printf %.{cut}s "$t"; {wait}; printf %s "$t" | tail -c +{cut + 1}; '
+                             f"head -c {filler} /dev/zero | tr '\\0' x; {wait_end}"), token=token): cut
+            for cut in range(5, len(token))}
+
+    def spools(least):
+        return all(os.path.exists(worker.dir(a, "ctl", "spool")) and os.stat(worker.dir(a, "ctl", "spool")).st_size >= least(cut)
+                   for a, cut in cuts.items())
+    wait_for(lambda: spools(lambda cut: 16 + cut))
+    worker.kill()
+    worker.start()
+    for a in cuts:
+        server.wait_state(a, "running")
+    worker.kill()
+    open_gate(go)
+    wait_for(lambda: spools(lambda cut: filler))
+    worker.start()
+    for a in cuts:
+        server.wait(lambda s: len(s.attempts[a].log) > filler - 100_000)
+    open_gate(end)
+    for a, cut in cuts.items():
+        assert server.wait_end(a)["state"] == "succeeded", cut
+        assert server.output(a) == b"tdm_" + b"*" * (len(token) - 4) + b"x" * filler, cut
+        assert server.attempts[a].final["dropped"] == 0
+
+
 def test_ended_while_the_worker_was_away(server, worker):
     path, _ = gate(worker, "go")
     a = server.assign(sh(COUNT.format(path)))

@@ -217,3 +217,84 @@ void test_mask__a_long_secret_is_hidden_in_parts(void **state)
 	assert_false(mask_add(m, (struct str){ secret, 20 }, 0));
 	mask_free(m);
 }
+
+/* ---- a spool that is longer than a piece ---- */
+
+enum { LONG_MAX = 4 << 20, PIECE = 1 << 20, BLOCK = 60000 };
+
+static unsigned char long_spool[LONG_MAX], long_copy[LONG_MAX];
+
+static size_t add_long(size_t n, uint8_t stream, const char *text, size_t length)
+{
+	frame_put(long_spool + n,
+		(struct frame){ .length = (uint32_t)length, .stream = stream, .time_us = 1 });
+	memcpy(long_spool + n + FRAME_HEADER, text, length);
+	return n + FRAME_HEADER + length;
+}
+
+/* By pieces of at most `most` bytes, from where the last one ended; each goes on. */
+static void mask_long(unsigned char *p, size_t n, size_t most, struct str secret)
+{
+	struct mask *m = mask_new();
+	bool sound;
+
+	assert_true(mask_add(m, secret, 0));
+	for (size_t done = 0; done < n;) {
+		size_t size = n - done < most ? n - done : most;
+		bool last = size == n - done;
+		size = frame_whole(p + done, size, &sound);
+		size_t gone = mask_frames(m, p + done, size, done, last);
+		assert_true(sound && gone > 0 && (gone == size || !last));
+		done += gone;
+	}
+	mask_free(m);
+}
+
+/* A secret in two writes, with `between` bytes of the other stream in the middle. */
+static size_t fill_long(size_t cut, size_t between, struct str secret)
+{
+	static char block[BLOCK];
+	size_t n = add_long(0, FRAME_STDOUT, secret.p, cut);
+
+	memset(block, '.', sizeof block);
+	for (size_t i = 0; i < between; i += sizeof block)
+		n = add_long(n, FRAME_STDERR, block, sizeof block);
+	return add_long(n, FRAME_STDOUT, secret.p + cut, secret.n - cut);
+}
+
+/* No byte of a secret goes out, however far apart its parts are, and a second reading, in other
+ * pieces, gives the same bytes. */
+void test_mask__parts_that_are_far_apart(void **state)
+{
+	const struct str secret = STR("hunter2-0123");
+
+	(void)state;
+	for (size_t between = BLOCK; between < 3 << 20; between += 9 * BLOCK)
+		for (size_t cut = 1; cut < secret.n; cut++) {
+			size_t n = fill_long(cut, between, secret);
+			memcpy(long_copy, long_spool, n);
+			mask_long(long_spool, n, PIECE, secret);
+			mask_long(long_copy, n, PIECE - 3 * BLOCK, secret);
+			assert_memory_equal(long_copy, long_spool, n);
+			assert_memory_equal(long_spool + FRAME_HEADER, "***********", cut);
+			assert_memory_equal(
+				long_spool + n - (secret.n - cut), "***********", secret.n - cut);
+		}
+}
+
+/* What only looked like one is hidden when it would have to be held back for too long. */
+void test_mask__a_head_that_is_never_completed(void **state)
+{
+	const struct str secret = STR("hunter2-0123");
+
+	(void)state;
+	size_t n = fill_long(7, 2 * BLOCK, secret);
+	long_spool[n - 1] = 'x';
+	mask_long(long_spool, n, PIECE, secret);
+	assert_memory_equal(long_spool + FRAME_HEADER, "hunter2", 7);
+	n = fill_long(7, 20 * BLOCK, secret);
+	long_spool[n - 1] = 'x';
+	mask_long(long_spool, n, PIECE, secret);
+	assert_memory_equal(long_spool + FRAME_HEADER, "*******", 7);
+	assert_memory_equal(long_spool + n - 5, "-012x", 5);
+}

@@ -330,13 +330,9 @@ static void tail_frames(struct ship_log *l, size_t n)
 		tail_add(l, l->piece + at + FRAME_HEADER, f.length);
 }
 
-/* The first frame alone asks the server what it has, with few bytes. */
-static size_t first_frame(const unsigned char *p, size_t whole)
-{
-	struct frame f;
-
-	return whole >= FRAME_HEADER && frame_get(p, &f) ? FRAME_HEADER + f.length : whole;
-}
+/* So that a whole piece never waits for what follows it: the mask decides within its window. */
+_Static_assert(MASK_WINDOW + 3 * (FRAME_HEADER + FRAME_PAYLOAD_MAX) <= SHIP_PIECE_MAX,
+	"a piece is longer than what the mask holds back");
 
 static void run_read(void *arg)
 {
@@ -353,13 +349,9 @@ static void run_read(void *arg)
 	whole = frame_whole(l->piece, (size_t)n, &sound);
 	l->left = (uint64_t)n - whole;
 	l->broken = whole == 0 && !sound;
-	if (!l->known)
-		whole = first_frame(l->piece, whole);
 	/* More may follow than we have read: only at the very end nothing does. */
 	bool last = l->last && (size_t)n < l->read_max;
 	l->piece_n = mask_frames(l->mask, l->piece, whole, l->pos, last);
-	if (l->piece_n == 0 && whole != 0 && l->read_max == SHIP_PIECE_MAX)
-		l->piece_n = mask_frames(l->mask, l->piece, whole, l->pos, true);
 	if (l->piece_n != whole)
 		l->left = 0;
 	hash_add(l->hash, (struct str){ (const char *)l->piece, l->piece_n });
@@ -418,9 +410,17 @@ static size_t stored_part(const struct ship_log *l)
 	return l->piece_at + at == l->stored ? at : 0;
 }
 
+/* The first frame alone asks the server what it has, with few bytes. */
+static size_t first_frame(const struct ship_log *l)
+{
+	struct frame f;
+
+	return frame_get(l->piece, &f) ? FRAME_HEADER + f.length : l->piece_n;
+}
+
 static void log_send(struct ship_log *l)
 {
-	size_t skip = stored_part(l);
+	size_t skip = stored_part(l), end = l->known ? l->piece_n : first_frame(l);
 	char path[SHIP_PATH_MAX];
 
 	(void)str_print(path, sizeof path,
@@ -429,7 +429,7 @@ static void log_send(struct ship_log *l)
 	const struct fetch_request q = { .method = "PUT",
 		.path = path,
 		.headers = { "Content-Type: application/octet-stream" },
-		.body = { (const char *)l->piece + skip, l->piece_n - skip },
+		.body = { (const char *)l->piece + skip, end - skip },
 		.timeout = LOG_TIMEOUT };
 	l->request = fetch_start(l->to.http, &q, log_on_sent, l);
 }

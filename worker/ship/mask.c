@@ -8,6 +8,7 @@ enum { STREAMS = 4 };
 struct stream {
 	size_t matched; /* bytes of the secret that the stream ends with */
 	uint64_t count; /* bytes looked at */
+	uint64_t decided; /* so many of them are not held back any more */
 	uint64_t where[MASK_MAX]; /* offsets of the last ones, by count */
 };
 
@@ -108,12 +109,13 @@ void mask_reset(struct mask *m)
 		memset(m->all[i]->streams, 0, sizeof m->all[i]->streams);
 }
 
-static void hide(struct mask *m, const struct one *o, const struct stream *s, struct piece piece)
+/* The bytes of a stream from the one with this number on, up to the last that was looked at. */
+static void hide(struct mask *m, const struct stream *s, uint64_t from, struct piece piece)
 {
 	if (m->hide == NULL)
 		m->hide = mem_new(piece.n / 8 + 1, 1);
-	for (size_t i = o->keep; i < o->n; i++) {
-		uint64_t at = s->where[(s->count - o->n + i) % MASK_MAX];
+	for (; from < s->count; from++) {
+		uint64_t at = s->where[from % MASK_MAX];
 		if (at >= piece.offset)
 			m->hide[(at - piece.offset) / 8] |=
 				(unsigned char)(1u << ((at - piece.offset) % 8));
@@ -137,9 +139,34 @@ static void look_payload(
 			s->matched++;
 		s->where[s->count++ % MASK_MAX] = piece.offset + i;
 		if (s->matched == o->n) {
-			hide(m, o, s, piece);
+			hide(m, s, s->count - o->n + o->keep, piece);
 			s->matched = o->fall[o->n - 1]; /* the next one may begin within */
 		}
+	}
+}
+
+/* The number of the first byte that the stream ends with and that may be one of a secret; its count
+ * when there is none. */
+static uint64_t open_from(const struct one *o, const struct stream *s)
+{
+	uint64_t from = s->count - s->matched + o->keep;
+
+	if (s->matched <= o->keep)
+		return s->count;
+	return from > s->decided ? from : s->decided;
+}
+
+/* A frame begins at `offset`: what has been open for MASK_WINDOW is taken for a secret. */
+static void expire(struct mask *m, const struct one *o, struct stream streams[STREAMS],
+	struct piece piece, uint64_t offset)
+{
+	for (size_t k = 0; k < STREAMS; k++) {
+		struct stream *s = &streams[k];
+		uint64_t from = open_from(o, s);
+		if (from == s->count || s->where[from % MASK_MAX] + MASK_WINDOW >= offset)
+			continue;
+		hide(m, s, from, piece);
+		s->decided = s->count;
 	}
 }
 
@@ -150,9 +177,12 @@ static void look(struct mask *m, struct piece piece)
 
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t at = 0; at + FRAME_HEADER <= piece.n && frame_get(piece.p + at, &f);
-			at += FRAME_HEADER + f.length)
-			look_payload(m, m->all[i], &m->all[i]->streams[f.stream], piece,
-				at + FRAME_HEADER, at + FRAME_HEADER + f.length);
+			at += FRAME_HEADER + f.length) {
+			struct one *o = m->all[i];
+			expire(m, o, o->streams, piece, piece.offset + at);
+			look_payload(m, o, &o->streams[f.stream], piece, at + FRAME_HEADER,
+				at + FRAME_HEADER + f.length);
+		}
 }
 
 static void apply(struct mask *m, struct piece piece)
@@ -172,11 +202,9 @@ static uint64_t held_from(const struct mask *m)
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t k = 0; k < STREAMS; k++) {
 			const struct stream *s = &m->all[i]->streams[k];
-			if (s->matched <= m->all[i]->keep)
-				continue;
-			uint64_t at =
-				s->where[(s->count - s->matched + m->all[i]->keep) % MASK_MAX];
-			first = at < first ? at : first;
+			uint64_t from = open_from(m->all[i], s);
+			if (from != s->count && s->where[from % MASK_MAX] < first)
+				first = s->where[from % MASK_MAX];
 		}
 	return first;
 }

@@ -2,14 +2,17 @@
  * Hides secrets in a spool, byte for byte: every occurrence in the output of one stream, also
  * across frames and pieces, becomes as many '*', after its first `keep` bytes. Of a token those
  * name its kind and are no secret; what keeps nothing holds output back that ends with its first
- * byte. The result is the same wherever the pieces are cut, so that a spool that is read again
- * gives the same bytes, and secrets that overlap are all hidden. Pure.
+ * byte. What may be the head of a secret is held back until that is known; when MASK_WINDOW bytes
+ * of the spool have followed, from other streams, it is hidden. The result is the same wherever the
+ * pieces are cut, so that a spool that is read again gives the same bytes, and secrets that overlap
+ * are all hidden. Pure.
  */
 #ifndef WORKER_SHIP_MASK_H
 #define WORKER_SHIP_MASK_H
 #include "lib/base/str.h"
 
 enum { MASK_KEEP = 4, MASK_MIN = 8, MASK_MAX = 256, MASK_PARTS_MAX = 512 };
+enum { MASK_WINDOW = 512 << 10 };
 
 struct mask;
 
