@@ -277,6 +277,12 @@ void agent_renewed(struct agent *g, int64_t sent_at)
 				LOG_E(&e));
 }
 
+void agent_reached(struct agent *g, const char *from)
+{
+	if (from[0] != '\0' && strcmp(from, g->from) != 0)
+		(void)str_print(g->from, sizeof g->from, "%s", from);
+}
+
 bool agent_storing(const struct agent *g)
 {
 	for (const struct job *j = g->jobs; j != NULL; j = j->next)

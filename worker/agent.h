@@ -7,6 +7,7 @@
 #include "api/pipeline.h"
 #include "api/worker.h"
 #include "lib/base/id.h"
+#include "lib/base/ip.h"
 #include "lib/loop/timer.h"
 #include "worker/conf.h"
 #include "worker/enrol.h"
@@ -56,6 +57,7 @@ struct agent {
 	size_t n_kept;
 	struct loop_timer probe, ready;
 	int lock; /* of work-dir: one worker each */
+	char from[IP_TEXT_MAX]; /* our address as the last exchange had it; "": none yet */
 	int64_t renewed; /* the last exchange that was answered: when it was sent, loop_now(); 0:
 			    none */
 };
@@ -95,6 +97,8 @@ void agent_refuse(struct agent *g, struct str attempt, int64_t epoch, const stru
 /* The server has answered what was sent then (loop_now()): it counts our silence from a later
  * moment than that, while the answer itself may have been on its way for long. */
 void agent_renewed(struct agent *g, int64_t sent_at);
+/* This host's address on the way to the server. */
+void agent_reached(struct agent *g, const char *from);
 /* Some assignments are not on disk yet, and are therefore not told of as held. */
 bool agent_storing(const struct agent *g);
 /* How often it must hear of us, in milliseconds; 0: whenever. */

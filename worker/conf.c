@@ -95,11 +95,21 @@ static struct str trim_slashes(struct arena *a, struct str s)
 	return arena_str(a, s);
 }
 
-static bool url_is_loopback(struct str rest)
+struct str worker_conf_host(struct str url)
 {
-	size_t n =
-		rest.p[0] == '[' ? (size_t)str_find_char(rest, ']') + 1 : strcspn(rest.p, ":/?#");
-	struct str host = str_slice(rest, 0, n);
+	ptrdiff_t at = str_find(url, STR("://"));
+	struct str rest = at < 0 ? url : str_slice(url, (size_t)at + 3, url.n);
+	size_t n = 0;
+
+	if (rest.n != 0 && rest.p[0] == '[')
+		return str_slice(rest, 0, (size_t)(str_find_char(rest, ']') + 1));
+	while (n < rest.n && strchr(":/?#", rest.p[n]) == NULL)
+		n++;
+	return str_slice(rest, 0, n);
+}
+
+static bool is_loopback(struct str host)
+{
 	struct ip ip;
 
 	if (host.n > 2 && host.p[0] == '[')
@@ -110,14 +120,14 @@ static bool url_is_loopback(struct str rest)
 static int check_url(const char *name, struct str url, bool insecure, struct err *e)
 {
 	static const struct str http = { "http://", 7 }, https = { "https://", 8 };
-	struct str rest = str_slice(url, str_starts(url, http) ? http.n : https.n, url.n);
+	struct str host = worker_conf_host(url);
 
-	if ((!str_starts(url, http) && !str_starts(url, https)) || rest.n == 0 ||
-		str_has_control(url) || url.n > 255)
+	if ((!str_starts(url, http) && !str_starts(url, https)) || host.n == 0 ||
+		str_find_char(url, '@') >= 0 || str_has_control(url) || url.n > 255)
 		return err_set(e, ERR_INVALID,
 			"%s must be http://HOST[:PORT] or https://HOST[:PORT], up to 255 bytes",
 			name);
-	if (str_starts(url, http) && !insecure && !url_is_loopback(rest))
+	if (str_starts(url, http) && !insecure && !is_loopback(host))
 		return err_set(e, ERR_INVALID,
 			"%s is plain HTTP to another host: use https, or give insecure-http", name);
 	return 0;

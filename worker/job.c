@@ -18,6 +18,8 @@
 enum { ARENA_MAX = 48 << 20 };
 
 static void on_again(void *arg);
+static void on_resave(void *arg);
+static void on_unbusy(void *arg);
 /* A new job: its folder and the assignment are written, then the record. */
 static void job_store(struct job *j);
 static void run_store(void *arg);
@@ -57,19 +59,28 @@ static struct job *job_make(struct agent *g)
 	j->a = arena_new(ARENA_MAX);
 	buf_init(&j->text, ASSIGNMENT_MAX);
 	loop_timer_init(&j->again, g->loop, on_again, j);
+	loop_timer_init(&j->resave, g->loop, on_resave, j);
+	loop_timer_init(&j->unbusy, g->loop, on_unbusy, j);
 	job_timers_init(j);
 	job_limits_init(j);
 	job_checkpoint_init(j);
 	return j;
 }
 
+static void cancel_timers(struct job *j)
+{
+	job_limits_cancel(j);
+	loop_timer_cancel(&j->again);
+	loop_timer_cancel(&j->resave);
+	loop_timer_cancel(&j->unbusy);
+	loop_timer_cancel(&j->look);
+	loop_timer_cancel(&j->force);
+}
+
 void job_free(struct job *j)
 {
 	BUG_ON(j->busy != 0);
-	job_limits_cancel(j);
-	loop_timer_cancel(&j->again);
-	loop_timer_cancel(&j->look);
-	loop_timer_cancel(&j->force);
+	cancel_timers(j);
 	loop_timer_cancel(&j->checkpoint.look);
 	watch_remove(j->watch);
 	ship_log_free(j->log);
@@ -188,10 +199,7 @@ void job_resume(struct job *j)
 
 void job_close(struct job *j)
 {
-	job_limits_cancel(j);
-	loop_timer_cancel(&j->again);
-	loop_timer_cancel(&j->look);
-	loop_timer_cancel(&j->force);
+	cancel_timers(j);
 	if (j->workspace != NULL)
 		workspace_cancel(j->workspace);
 	if (j->outputs != NULL)
@@ -277,8 +285,10 @@ static void on_saved(void *arg)
 	next(j);
 }
 
-static void save_retry(struct job *j)
+static void on_resave(void *arg)
 {
+	struct job *j = arg;
+
 	job_save(j, j->after_save);
 }
 
@@ -293,11 +303,10 @@ void job_save(struct job *j, job_next_fn *next)
 	buf_clear(&j->text);
 	record_encode(&j->rec, &j->text);
 	if (work_submit(j->agent->loop, run_save, on_saved, j, &e) < 0) {
-		job_later(j, save_retry, 200);
+		loop_timer_set(&j->resave, 200);
 		return;
 	}
-	if (j->retry == save_retry) /* this save is its */
-		loop_timer_cancel(&j->again);
+	loop_timer_cancel(&j->resave);
 	j->saving = true;
 	j->busy++;
 }
@@ -314,7 +323,16 @@ bool job_returned(struct job *j)
 {
 	BUG_ON(j->busy == 0);
 	j->busy--;
-	return j->agent->closing;
+	if (j->agent->closing)
+		return true;
+	if (j->busy == 0 && j->forget && j->rec.phase == JOB_ENDED && !j->removing)
+		loop_timer_set(&j->unbusy, 0); /* whoever came back may still need it */
+	return false;
+}
+
+static void on_unbusy(void *arg)
+{
+	job_remove(arg);
 }
 
 static void on_again(void *arg)
@@ -344,7 +362,7 @@ static enum attempt_state shown_state(const struct job *j)
 	case JOB_PHASE_COUNT: break;
 	}
 	/* Told when it cannot be forgotten any more. */
-	return j->saving ? ATTEMPT_FINISHING : (enum attempt_state)j->rec.result;
+	return j->entering ? ATTEMPT_FINISHING : (enum attempt_state)j->rec.result;
 }
 
 void job_report(const struct job *j, struct sync_attempt *out)
@@ -435,11 +453,9 @@ bool job_forget(struct job *j)
 	if (j->forget)
 		return false;
 	j->forget = true;
-	if (j->rec.phase == JOB_ENDED) {
-		if (j->busy == 0)
-			job_remove(j);
-	} else {
+	if (j->rec.phase == JOB_ENDED)
+		job_remove(j);
+	else
 		(void)job_stop(j, REASON_SUPERSEDED);
-	}
 	return true;
 }

@@ -56,6 +56,7 @@ struct job_gang {
 	bool ready; /* the server is told of it, until all are: then it is */
 	bool released;
 	bool busy;
+	char from[IP_TEXT_MAX]; /* this host's address on the way to the server, when it asked */
 	struct rank_address here;
 	struct str env, hostfile; /* for the command, once the others are known */
 	struct err err;
@@ -94,6 +95,8 @@ struct job {
 	struct job_gang gang;
 	struct watch_dir *watch;
 	struct loop_timer limit, look, force, again;
+	struct loop_timer resave; /* apart from `again`: a save keeps nothing else waiting */
+	struct loop_timer unbusy; /* forgotten, and nothing is in flight any more */
 	job_next_fn *retry; /* what `again` starts */
 	struct retry wait;
 	int asked; /* how often it was told to end */
@@ -140,6 +143,7 @@ void job_checkpoint_end(struct job *j, job_next_fn *next);
 void job_checkpoint_cancel(struct job *j); /* what is on its way */
 void job_checkpoint_init(struct job *j);
 void job_checkpoint_paths(struct job *j); /* once those of the job are set */
+/* Nothing while it is busy; whatever comes back then comes here again. */
 void job_remove(struct job *j);
 void job_log_abandon(struct job *j);
 void job_timers_init(struct job *j);

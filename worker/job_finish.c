@@ -347,8 +347,8 @@ void job_remove(struct job *j)
 {
 	const struct runtime_ref ref = job_ref(j);
 
-	if (j->removing)
-		return;
+	if (j->removing || j->busy != 0 || j->entering)
+		return; /* job_returned or finish_on_saved comes here again */
 	j->removing = true;
 	if (j->runtime == NULL) {
 		remove_folder(j);

@@ -44,6 +44,9 @@ void job_gang_wait(struct job *j)
 	j->gang.released = control_gone(j->ctl);
 	if (j->gang.released)
 		return;
+	if (j->agent->conf.advertise_address.n == 0 && j->agent->from[0] == '\0')
+		return; /* not known before the first word of the server, and of no use either */
+	(void)str_print(j->gang.from, sizeof j->gang.from, "%s", j->agent->from);
 	if (work_submit(j->agent->loop, gang_run_find, gang_on_found, j, &e) < 0)
 		return; /* the next look at its status comes here again */
 	j->gang.busy = true;
@@ -55,7 +58,7 @@ static void gang_run_find(void *arg)
 	struct job *j = arg;
 
 	j->gang.err.code = ERR_OK;
-	(void)!rank_find(&j->agent->conf, &j->gang.here, &j->gang.err);
+	(void)!rank_find(&j->agent->conf, j->gang.from, &j->gang.here, &j->gang.err);
 }
 
 static void gang_on_found(void *arg)

@@ -206,6 +206,5 @@ static void idle_on_warned(void *arg, const struct fetch_reply *reply, const str
 
 	j->idle.request = NULL;
 	j->idle.warned = ship_outcome(reply, failed, &e) != SHIP_AGAIN;
-	if (!job_returned(j) && j->forget && j->rec.phase == JOB_ENDED && j->busy == 0)
-		job_remove(j);
+	(void)job_returned(j);
 }

@@ -3,7 +3,6 @@
 #include "lib/base/id.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,70 +12,11 @@
 
 enum { TRIES = 64 };
 
-/* ---- the address ---------------------------------------------------------------------------- */
+/* ---- the interface -------------------------------------------------------------------------- */
 
 static bool text_of(const struct sockaddr *sa, socklen_t n, char *out, socklen_t size)
 {
 	return getnameinfo(sa, n, out, size, NULL, 0, NI_NUMERICHOST) == 0;
-}
-
-/* The source address of the way to that one: connecting a datagram socket sends nothing. */
-static bool way_to(const struct addrinfo *to, struct rank_address *ret)
-{
-	struct sockaddr_storage own;
-	socklen_t n = sizeof own;
-	int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool ok = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
-		  getsockname(fd, (struct sockaddr *)&own, &n) == 0 &&
-		  text_of((struct sockaddr *)&own, n, ret->address, sizeof ret->address);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return ok;
-}
-
-/* http://HOST[:PORT], as the settings have been checked for. */
-static void split_url(struct str url, char *host, char *port, size_t size)
-{
-	bool tls = str_starts(url, STR("https://"));
-	struct str rest = str_slice(url, tls ? 8 : 7, url.n);
-	size_t n = strcspn(rest.p, "/?#");
-
-	rest = str_slice(rest, 0, n);
-	if (rest.n != 0 && rest.p[0] == '[') {
-		n = strcspn(rest.p, "]");
-		(void)str_print(host, size, "%.*s", (int)(n - 1), rest.p + 1);
-		rest = str_slice(rest, n + 1, rest.n);
-	} else {
-		n = strcspn(rest.p, ":/");
-		n = n < rest.n ? n : rest.n;
-		(void)str_print(host, size, "%.*s", (int)n, rest.p);
-		rest = str_slice(rest, n, rest.n);
-	}
-	(void)str_print(port, size, "%.*s", (int)(rest.n > 1 ? rest.n - 1 : 0),
-		rest.n > 1 ? rest.p + 1 : "");
-	if (port[0] == '\0')
-		(void)str_print(port, size, "%s", tls ? "443" : "80");
-}
-
-static int find_way(const struct worker_conf *c, struct rank_address *ret, struct err *e)
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_DGRAM };
-	char host[256], port[256];
-	struct addrinfo *all = NULL;
-	bool ok = false;
-
-	split_url(c->server, host, port, sizeof host);
-	int rc = getaddrinfo(host, port, &hints, &all);
-	for (const struct addrinfo *to = all; to != NULL && !ok; to = to->ai_next)
-		ok = way_to(to, ret);
-	if (all != NULL)
-		freeaddrinfo(all);
-	if (ok)
-		return 0;
-	return err_set(e, ERR_UNAVAILABLE,
-		"no way to the server %.200s: %s; give advertise-address", host,
-		rc != 0 ? gai_strerror(rc) : strerror(errno));
 }
 
 /* Of the interface that has the address. */
@@ -137,14 +77,13 @@ static int find_port(const struct worker_conf *c, struct rank_address *ret, stru
 	return 0;
 }
 
-int rank_find(const struct worker_conf *c, struct rank_address *ret, struct err *e)
+int rank_find(
+	const struct worker_conf *c, const char *from, struct rank_address *ret, struct err *e)
 {
+	struct str address = c->advertise_address.n != 0 ? c->advertise_address : str_c(from);
+
 	*ret = (struct rank_address){ .port = 0 };
-	if (c->advertise_address.n != 0)
-		(void)str_print(
-			ret->address, sizeof ret->address, "%.*s", STR_ARG(c->advertise_address));
-	else if (find_way(c, ret, e) < 0)
-		return -1;
+	(void)str_print(ret->address, sizeof ret->address, "%.*s", STR_ARG(address));
 	find_interface(ret);
 	return find_port(c, ret, e);
 }

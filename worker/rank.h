@@ -4,12 +4,14 @@
 #include "worker/conf.h"
 
 struct rank_address {
-	char address[256]; /* as advertise-address says, or of the way to the server */
+	char address[256]; /* as advertise-address says, or this host's on the way to the server */
 	char interface[32]; /* that has it; "" when it is none of this host's own */
 	uint16_t port; /* that was free a moment ago */
 };
 
-/* (blocks) Nothing is sent. */
-int rank_find(const struct worker_conf *c, struct rank_address *ret, struct err *e) MUST_CHECK;
+/* (blocks) from: this host's address as its connection to the server has it; no name is looked up
+ * and nothing is sent. ERR_UNAVAILABLE: no port is free. */
+int rank_find(const struct worker_conf *c, const char *from, struct rank_address *ret,
+	struct err *e) MUST_CHECK;
 
 #endif

@@ -153,6 +153,7 @@ static int apply(struct lane *l, const struct fetch_reply *reply, struct err *e)
 
 	if (rc == 0) {
 		agent_renewed(l->s->agent, l->sent_at);
+		agent_reached(l->s->agent, reply->from);
 		for (size_t i = 0; i < bad.n; i++) {
 			const struct bad_assignment *b = list_at(&bad, struct bad_assignment, i);
 			agent_refuse(l->s->agent, b->attempt, b->epoch, &b->why);

@@ -73,16 +73,6 @@ static const char *trace_parent(struct arena *a, const struct assignment *t)
 		.p;
 }
 
-/* The server is never reached through a proxy that is meant for the world outside. */
-static const char *host_of(struct arena *a, const char *url)
-{
-	const char *at = strstr(url, "://");
-
-	at = at != NULL ? at + 3 : url;
-	size_t n = at[0] == '[' ? strcspn(at, "]") + 1 : strcspn(at, ":/");
-	return arena_dup(a, (struct str){ at, n });
-}
-
 static void put_own(struct env *env, const struct task_spec_args *in, const struct runtime_spec *s)
 {
 	const struct assignment *t = in->task;
@@ -137,8 +127,10 @@ static const char *const *make_env(
 		if (!has(&env, p->key) && !str_is(p->key, "MLFLOW_TRACKING_TOKEN"))
 			put_str(&env, p->key.p, p->value);
 	}
-	put_default(&env, "NO_PROXY", host_of(a, in->conf->step_server.p));
-	put_default(&env, "no_proxy", host_of(a, in->conf->step_server.p));
+	/* The server is never reached through a proxy that is meant for the world outside. */
+	const char *host = arena_dup(a, worker_conf_host(in->conf->step_server));
+	put_default(&env, "NO_PROXY", host);
+	put_default(&env, "no_proxy", host);
 	put_default(&env, "PYTHONUNBUFFERED", "1"); /* lines are seen as they are written */
 	return env.p;
 }

@@ -53,6 +53,7 @@ struct fetch_reply {
 	struct str content_type, location, etag, retry_after;
 	struct str head; /* all header lines, CRLF-separated; for fetch_header */
 	uint64_t received; /* bytes of body, wherever they went */
+	char from[IP_TEXT_MAX]; /* this host's address of the connection; "": of none */
 };
 
 /* e->code is ERR_OK when a whole reply has arrived. The reply's views end with the callback. */

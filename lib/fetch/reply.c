@@ -50,6 +50,7 @@ static int head_complete(struct fetch *f)
 	struct fetch_reply *r = &f->reply;
 	uint64_t length = 0;
 	long status = 0;
+	char *from = NULL;
 
 	if (curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK)
 		return err_set(&f->e, ERR_NETWORK, "the reply has no status");
@@ -59,6 +60,8 @@ static int head_complete(struct fetch *f)
 	}
 	f->head_done = true;
 	r->status = (int)status;
+	if (curl_easy_getinfo(f->easy, CURLINFO_LOCAL_IP, &from) == CURLE_OK && from != NULL)
+		(void)str_print(r->from, sizeof r->from, "%s", from);
 	r->head = buf_str(&f->head);
 	r->content_type = fetch_header(r, "content-type");
 	r->location = fetch_header(r, "location");

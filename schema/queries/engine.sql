@@ -21,12 +21,12 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 	CASE WHEN s.metric IS NOT NULL AND s.state <> 'waiting' THEN step_metric(s) END AS metric_value,
 	s.state, s.reason, s.message,
 	CASE WHEN s.ended_at IS NULL THEN s.spec END AS spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
-	CASE WHEN a.reason = 'preempted' THEN (SELECT count(DISTINCT o.number) FROM attempt o WHERE o.step_id = s.id AND o.reason = 'preempted')
+	CASE WHEN a.reason = 'preempted' OR a.ranks > 0 THEN (SELECT count(DISTINCT o.number) FROM attempt o WHERE o.step_id = s.id AND o.reason = 'preempted')
 		ELSE 0 END AS preempted,
 	a.id AS attempt_id, a.state AS attempt_state, a.reason AS attempt_reason, a.message AS attempt_message,
 	CASE WHEN s.ended_at IS NULL THEN a.started_at ELSE s.started_at END AS attempt_started_at,
 	a.cancel_requested_at IS NOT NULL AS attempt_cancelling, a.worker_id,
-	CASE WHEN a.ranks > 0 THEN (SELECT jsonb_agg(m) FROM attempt b CROSS JOIN LATERAL jsonb_array_elements(b.log_matches) m
+	CASE WHEN a.ranks > 0 THEN (SELECT jsonb_agg(m || jsonb_build_object('rank', b.rank) ORDER BY b.rank) FROM attempt b CROSS JOIN LATERAL jsonb_array_elements(b.log_matches) m
 		WHERE b.step_id = s.id AND b.number = a.number) ELSE a.log_matches END AS log_matches,
 	CASE WHEN a.state IN ('failed', 'lost') OR a.ranks > 0 THEN ARRAY(SELECT DISTINCT w.name FROM attempt o JOIN worker w ON w.id = o.worker_id
 		WHERE o.step_id = s.id AND o.log_matches @> '[{"action": "avoid_node"}]') ELSE '{}' END AS avoid_workers, q.deadline, q.blocked ->> 'message' AS waits_for,
@@ -35,7 +35,8 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 			'started_at', coalesce((extract(epoch FROM b.started_at) * 1000000)::bigint, 0),
 			'ended_at', coalesce((extract(epoch FROM b.ended_at) * 1000000)::bigint, 0), 'ready', b.ready_at IS NOT NULL,
 			'released', b.released_at IS NOT NULL, 'stopping', b.cancel_requested_at IS NOT NULL) ORDER BY b.rank)
-		FROM attempt b LEFT JOIN worker w ON w.id = b.worker_id WHERE b.step_id = s.id AND b.number = a.number) END AS gang
+		FROM attempt b LEFT JOIN worker w ON w.id = b.worker_id WHERE b.step_id = s.id AND b.number = a.number) END AS gang,
+	coalesce(s.spec #>> '{placement,launcher}' IN ('ray', 'mpi'), false) AS led
 FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN LATERAL (SELECT * FROM queue q WHERE s.state = 'queued' AND q.step_id = s.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE s.ended_at IS NULL AND s.attempts > 0 AND a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) a ON true

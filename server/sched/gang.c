@@ -1,6 +1,5 @@
 #include "server/sched/gang.h"
 
-#include "api/pipeline.h"
 #include "lib/json/json_read.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -33,23 +32,7 @@ static void read_rank(const struct jsn *r, struct arena *a, struct gang_rank *re
 		.stopping = jsn_get_bool(jsn_get(r, "stopping"), false) };
 }
 
-/* The commands of others but rank 0 are servers that end when they are told. */
-static bool has_leader(struct str spec)
-{
-	struct jsn_doc *doc;
-	struct err e;
-	bool yes = false;
-
-	if (jsn_parse(spec, &doc, &e) < 0)
-		return false;
-	struct str launcher = jsn_get_str(jsn_get(jsn_get(jsn_root(doc), "placement"), "launcher"));
-	yes = str_is(launcher, launcher_names[LAUNCHER_RAY]) ||
-	      str_is(launcher, launcher_names[LAUNCHER_MPI]);
-	jsn_doc_free(doc);
-	return yes;
-}
-
-int gang_read(struct str ranks, struct str spec, struct arena *a, struct gang *ret, struct err *e)
+int gang_read(struct str ranks, bool led, struct arena *a, struct gang *ret, struct err *e)
 {
 	struct jsn_doc *doc;
 
@@ -60,7 +43,7 @@ int gang_read(struct str ranks, struct str spec, struct arena *a, struct gang *r
 	for (size_t i = 0; i < n; i++)
 		read_rank(jsn_at(jsn_root(doc), i), a, &list[i]);
 	jsn_doc_free(doc);
-	*ret = (struct gang){ .ranks = { list, n }, .leader = has_leader(spec) };
+	*ret = (struct gang){ .ranks = { list, n }, .led = led };
 	return 0;
 }
 
@@ -159,7 +142,7 @@ static void conclude(const struct gang *g, struct arena *a, struct gang_verdict 
 	size_t cause = cause_of(g);
 	const struct gang_rank *first = rank_at(g, 0);
 
-	if (g->leader && first->state == ATTEMPT_SUCCEEDED) {
+	if (g->led && first->state == ATTEMPT_SUCCEEDED) {
 		v->state = ATTEMPT_SUCCEEDED;
 		return;
 	}
@@ -202,7 +185,7 @@ void gang_judge(const struct gang *g, struct arena *a, struct gang_verdict *ret)
 		conclude(g, a, ret);
 		return;
 	}
-	ret->stop = broken || (g->leader && rank_at(g, 0)->state == ATTEMPT_SUCCEEDED);
+	ret->stop = broken || (g->led && rank_at(g, 0)->state == ATTEMPT_SUCCEEDED);
 	ret->release = ready && !released && !ret->stop;
 	/* Until the last of them has ended the step is where it was. */
 	ret->state = ret->stop ? ATTEMPT_PREPARING : least;

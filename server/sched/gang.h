@@ -19,7 +19,7 @@ struct gang_rank {
 
 struct gang {
 	struct list ranks; /* struct gang_rank, in order */
-	bool leader; /* the end of rank 0 is that of all: the others only serve it */
+	bool led; /* the success of rank 0 is that of all: the others only serve it */
 };
 
 struct gang_verdict {
@@ -30,9 +30,9 @@ struct gang_verdict {
 	bool release; /* all are ready, and none may begin yet */
 };
 
-/* ranks: as engine_looks has them; spec: of the step. */
-int gang_read(struct str ranks, struct str spec, struct arena *a, struct gang *ret,
-	struct err *e) MUST_CHECK;
+/* ranks, led: as engine_looks has them. */
+int gang_read(
+	struct str ranks, bool led, struct arena *a, struct gang *ret, struct err *e) MUST_CHECK;
 void gang_judge(const struct gang *g, struct arena *a, struct gang_verdict *ret);
 bool gang_rank_ended(const struct gang_rank *r);
 

@@ -97,6 +97,16 @@ struct list log_policy_all(const struct log_spec *logs, struct arena *a)
 	return (struct list){ all, n };
 }
 
+/* Of a gang the match says which rank wrote it. */
+static const char *whose_log(struct arena *a, const struct jsn *match)
+{
+	const struct jsn *rank = jsn_get(match, "rank");
+
+	if (jsn_type(rank) != JSN_INT)
+		return "its log";
+	return arena_printf(a, "the log of rank %lld", (long long)jsn_get_int(rank, 0)).p;
+}
+
 void log_policy_judge(struct str matches_json, struct arena *a, struct log_verdict *ret)
 {
 	struct jsn_doc *doc;
@@ -114,8 +124,9 @@ void log_policy_judge(struct str matches_json, struct arena *a, struct log_verdi
 		if (str_is(action, log_action_names[LOG_AVOID_NODE]))
 			ret->avoid = true;
 		if (str_is(action, log_action_names[LOG_STOP_RETRYING]) && ret->stop.n == 0)
-			ret->stop = arena_printf(a, "line %lld of its log matches %.*s",
-				(long long)jsn_get_int(jsn_get(m, "line"), 0), STR_ARG(name));
+			ret->stop = arena_printf(a, "line %lld of %s matches %.*s",
+				(long long)jsn_get_int(jsn_get(m, "line"), 0), whose_log(a, m),
+				STR_ARG(name));
 	}
 	jsn_doc_free(doc);
 }

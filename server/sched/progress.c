@@ -230,11 +230,14 @@ static int read_matrix(
 }
 
 /* What its ranks come to stands for the attempt. */
-static int read_gang(struct look *l, struct str ranks, struct plan_step *s, struct err *e)
+static int read_gang(
+	struct look *l, const struct db_rows *r, size_t i, struct plan_step *s, struct err *e)
 {
+	struct str ranks = db_str(r, i, db_col(r, "gang"));
+
 	if (ranks.n == 0)
 		return 0;
-	if (gang_read(ranks, s->spec, l->arena, &s->gang, e) < 0)
+	if (gang_read(ranks, db_bool(r, i, db_col(r, "led")), l->arena, &s->gang, e) < 0)
 		return -1;
 	gang_judge(&s->gang, l->arena, &s->verdict);
 	s->attempt_state = s->verdict.state;
@@ -267,8 +270,7 @@ static int read_run(struct look *l, const struct db_rows *rows, size_t row, stru
 	for (size_t i = 0; i < n; i++) {
 		read_step(l, rows, row + i, &r->steps[i]);
 		if (read_matrix(l, rows, row + i, &r->steps[i], e) < 0 ||
-			read_gang(l, db_str(rows, row + i, db_col(rows, "gang")), &r->steps[i], e) <
-				0)
+			read_gang(l, rows, row + i, &r->steps[i], e) < 0)
 			return -1;
 	}
 	return 0;

@@ -120,7 +120,8 @@ void reports_put(struct reports *r, int64_t ord, struct str worker_id, const str
 	r->runtimes[i] = text(s->runtime);
 	r->evidence[i] = s->evidence.n != 0 ? s->evidence : STR("{}");
 	r->addresses[i] = text(s->address);
-	r->ports[i] = s->ready ? s->port : 0;
+	r->ports[i] =
+		s->ready && s->address.n != 0 ? s->port : 0; /* without both nobody finds it */
 	r->epochs[i] = s->epoch;
 	r->exit_codes[i] = s->exit_code;
 	r->signals[i] = s->signal;

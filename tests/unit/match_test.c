@@ -229,3 +229,21 @@ void test_match__a_pattern_that_cannot_be_read_is_left_out(void **state)
 	match_free(m);
 	arena_drop(a);
 }
+
+/* Of a gang it says whose log that was. */
+void test_log_policy__verdict_names_the_rank(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	struct log_verdict v;
+
+	(void)state;
+	log_policy_judge(
+		STR("[{\"action\": \"stop_retrying\", \"label\": \"nccl\", \"line\": 7}]"), a, &v);
+	assert_true(str_is(v.stop, "line 7 of its log matches nccl"));
+	log_policy_judge(STR("[{\"action\": \"stop_retrying\", \"label\": \"nccl\", \"line\": 7, "
+			     "\"rank\": 3}]"),
+		a, &v);
+	assert_true(str_is(v.stop, "line 7 of the log of rank 3 matches nccl"));
+	assert_false(v.avoid);
+	arena_drop(a);
+}

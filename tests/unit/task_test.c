@@ -181,5 +181,26 @@ void test_conf__plain_http_stays_at_home(void **state)
 	assert_int_equal(conf_check("http://server:8080", false), -1);
 	assert_int_equal(conf_check("http://server:8080", true), 0);
 	assert_int_equal(conf_check("http://[::1", false), -1);
+	assert_int_equal(conf_check("http://[::1", true), -1);
+	assert_int_equal(conf_check("http://:8080", true), -1);
+	assert_int_equal(conf_check("https:///x", true), -1);
+	assert_int_equal(conf_check("https://me:secret@example.org", true), -1);
 	assert_int_equal(conf_check("http://", true), -1);
+}
+
+void test_conf__host_of_an_address(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "https://gpu-01.lan:8443/x", "gpu-01.lan" },
+		{ "http://10.0.0.1", "10.0.0.1" },
+		{ "http://[fd00::1]:8080", "[fd00::1]" },
+		{ "http://[fd00::1", "" },
+		{ "http://host?x", "host" },
+		{ "http://host#x", "host" },
+		{ "http://", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_true(str_is(worker_conf_host(str_c(cases[i][0])), cases[i][1]));
 }
