@@ -22,6 +22,10 @@ const struct field device_fields[] = {
 	{ "health", FIELD_STR, E, AT(health), .max = 255,
 		.doc = "Empty when well, else what is wrong" },
 	{ "mig", FIELD_STR, E, AT(mig), .max = 63, .doc = "Profile of a MIG slice" },
+	{ "numa", FIELD_INT, E, AT(numa), HAS(has_numa), .max = 1023,
+		.doc = "NUMA node of the host that is nearest to it" },
+	{ "links", FIELD_LIST, E, AT(links), .item = FIELD_STR, .item_max = 127, .max = 63,
+		.doc = "UUIDs of the GPUs that it has NVLink to" },
 	{ 0 },
 };
 #undef THIS

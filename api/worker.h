@@ -25,6 +25,9 @@ struct device {
 	int64_t memory; /* bytes */
 	struct str driver, bus_id, health; /* health: "" is well, else why not */
 	struct str mig; /* profile of a MIG slice, "" for a whole GPU */
+	int64_t numa; /* node of the host's memory that is nearest */
+	bool has_numa;
+	struct list links; /* struct str: UUIDs of those that it has NVLink to */
 };
 extern const struct field device_fields[];
 

@@ -285,6 +285,17 @@ void shape_lines(const struct jsn *v, struct buf *out)
 	}
 }
 
+/* ", node 0, NVLink to 2 of 7": of the others in the list. */
+static void add_near(const struct jsn *all, const struct jsn *d, struct buf *out)
+{
+	size_t links = jsn_count(jsn_get(d, "links"));
+
+	if (jsn_get(d, "numa") != NULL)
+		buf_addf(out, ", node %lld", (long long)jsn_get_int(jsn_get(d, "numa"), 0));
+	if (links != 0)
+		buf_addf(out, ", NVLink to %zu of %zu", links, jsn_count(all) - 1);
+}
+
 void shape_devices(const struct jsn *v, struct buf *out)
 {
 	char size[NUM_SIZE_MAX];
@@ -297,6 +308,7 @@ void shape_devices(const struct jsn *v, struct buf *out)
 		cell_add_text(text_of(d, "model"), out);
 		add_member(d, "mig", " ", out);
 		buf_addf(out, ", %s", num_format_size(size, memory > 0 ? (uint64_t)memory : 0));
+		add_near(v, d, out);
 		add_member(d, "health", ", unwell: ", out);
 		buf_addc(out, '\n');
 	}

@@ -125,8 +125,23 @@ static int *uses(struct arena *a, const struct gpu_inventory *found, size_t n)
 	return all;
 }
 
-static void add_device(struct arena *a, const struct gpu_device *d, struct device *out, size_t *n)
+/* Links are to whole devices; one that is split is known by its slices only. */
+static struct list links_of(
+	struct arena *a, const struct gpu_inventory *found, const struct gpu_device *d)
 {
+	struct str *to = arena_array_of(a, struct str, (size_t)__builtin_popcountll(d->links) + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++)
+		if (i < 64 && (d->links >> i & 1) != 0)
+			to[n++] = shown(a, found->devices[i].uuid);
+	return (struct list){ to, n };
+}
+
+static void add_device(struct arena *a, const struct gpu_inventory *found, size_t at,
+	struct device *out, size_t *n)
+{
+	const struct gpu_device *d = &found->devices[at];
 	struct device one = { .uuid = shown(a, d->uuid),
 		.model = shown(a, d->model),
 		.memory = (int64_t)d->memory,
@@ -134,7 +149,10 @@ static void add_device(struct arena *a, const struct gpu_device *d, struct devic
 		.bus_id = shown(a, d->pci),
 		.health = shown(a, d->health != GPU_OK && d->why[0] == '\0'
 					   ? gpu_health_name(d->health)
-					   : d->why) };
+					   : d->why),
+		.numa = d->numa >= 0 ? d->numa : 0,
+		.has_numa = d->numa >= 0,
+		.links = links_of(a, found, d) };
 
 	if (d->health == GPU_OK)
 		one.health = STR("");
@@ -156,8 +174,18 @@ static struct list as_devices(struct arena *a, const struct gpu_inventory *found
 	struct device *all = arena_array_of(a, struct device, most + 1);
 
 	for (size_t i = 0; i < found->n; i++)
-		add_device(a, &found->devices[i], all, &n);
+		add_device(a, found, i, all, &n);
 	return (struct list){ all, n };
+}
+
+static bool same_links(const struct device *a, const struct device *b)
+{
+	if (a->links.n != b->links.n)
+		return false;
+	for (size_t i = 0; i < a->links.n; i++)
+		if (!str_eq(*list_at(&a->links, struct str, i), *list_at(&b->links, struct str, i)))
+			return false;
+	return true;
 }
 
 static bool same(const struct list *x, const struct list *y)
@@ -168,7 +196,7 @@ static bool same(const struct list *x, const struct list *y)
 		const struct device *a = list_at(x, struct device, i);
 		const struct device *b = list_at(y, struct device, i);
 		if (!str_eq(a->uuid, b->uuid) || !str_eq(a->health, b->health) ||
-			a->memory != b->memory)
+			a->memory != b->memory || a->numa != b->numa || !same_links(a, b))
 			return false;
 	}
 	return true;

@@ -1,6 +1,7 @@
 #include "server/core/place.h"
 
 #include "server/core/place_inside.h"
+#include "server/core/place_near.h"
 
 /* place_index works out what is alike, place_order says whose turn it is; here steps find their
  * workers. */
@@ -178,14 +179,17 @@ static uint32_t take_from(struct place_pass *p, struct place_slot *slot, struct 
 {
 	const struct place_worker *w = &p->s->workers[slot->worker];
 	const struct place_gpu *kind = p->kinds[group->kind];
-	uint32_t got = 0;
+	uint32_t *free = p->near, *near = p->near + w->gpus_n;
+	uint32_t n = 0, got = want < group->free ? want : group->free;
 
-	for (uint32_t i = 0; i < w->gpus_n && got < want; i++) {
-		const struct place_gpu *g = &w->gpus[i];
-		if (p->taken[slot->gpu + i] || !place_same_kind(g, kind))
-			continue;
-		p->taken[slot->gpu + i] = true;
-		out[got++] = g->uuid;
+	for (uint32_t i = 0; i < w->gpus_n && n < group->free; i++)
+		if (!p->taken[slot->gpu + i] && place_same_kind(&w->gpus[i], kind))
+			free[n++] = i;
+	BUG_ON(n != group->free);
+	place_nearest(w, free, n, got, near);
+	for (uint32_t i = 0; i < got; i++) {
+		p->taken[slot->gpu + near[i]] = true;
+		out[i] = w->gpus[near[i]].uuid;
 	}
 	group->free -= got;
 	slot->gpus -= got;

@@ -1,8 +1,9 @@
 /*
  * Placement: which waiting step goes to which worker, as a pure function of a snapshot. The same
  * snapshot gives the same answer, whatever the order of its projects, steps and workers; the GPUs
- * of a worker are taken in the order given, and of one kind (model, memory, profile of slices)
- * where that is possible.
+ * of a worker are taken in the order given where they are alike, and of one kind (model, memory,
+ * profile of slices) where that is possible, and of that kind those that are nearest to each other
+ * (place_near.h).
  *
  * Order: first the steps with which their project stays within what its quota grants it, then those
  * that borrow; priority; then those that have waited for PLACE_PATIENCE and for which the last pass
@@ -143,6 +144,8 @@ struct place_gpu {
 	struct str mig; /* profile of a slice; "": a whole GPU */
 	uint64_t memory; /* bytes */
 	bool free; /* well, and held by no attempt */
+	uint32_t numa; /* its NUMA node + 1; 0: not known */
+	uint64_t links; /* bit i: it has NVLink to the worker's GPU at position i */
 };
 
 struct place_worker {

@@ -161,13 +161,14 @@ static void index_workers(struct place_pass *p)
 	const struct place_snapshot *s = p->s;
 	uint32_t *order = arena_array_of(p->a, uint32_t, s->workers_n + 1);
 	struct place_table kinds;
-	uint32_t gpus = 0, groups = 0;
+	uint32_t gpus = 0, groups = 0, most = 0;
 	size_t all = 0;
 
 	BUG_ON(s->workers_n > UINT32_MAX / 2 || s->steps_n > UINT32_MAX / 2);
 	for (uint32_t i = 0; i < s->workers_n; i++) {
 		order[i] = i;
 		all += s->workers[i].gpus_n;
+		most = s->workers[i].gpus_n > most ? s->workers[i].gpus_n : most;
 	}
 	BUG_ON(all > UINT32_MAX / 2);
 	if (!is_sorted(s))
@@ -176,6 +177,7 @@ static void index_workers(struct place_pass *p)
 	p->groups = arena_array_of(p->a, struct place_group, all + 1);
 	p->kinds = arena_array_of(p->a, const struct place_gpu *, all + 1);
 	p->taken = arena_array_of(p->a, bool, all + 1);
+	p->near = arena_array_of(p->a, uint32_t, 2 * (size_t)most + 1);
 	table_init(&kinds, all, p->a);
 	p->slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
 	p->slots_n = (uint32_t)s->workers_n;

@@ -117,6 +117,7 @@ struct place_pass {
 	struct place_shape *shapes;
 	uint32_t *shape_of; /* by step */
 	uint32_t *list; /* room for slots, while blockers are worked out */
+	uint32_t *near; /* room for the GPUs of a worker twice, while some are chosen */
 	int64_t now;
 	const struct place_assignment *placed;
 	size_t placed_n;

@@ -96,7 +96,9 @@ static uint64_t inventory_hash(const struct sync_request *in)
 
 		for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
 			h = str_hash(texts[k], h);
-		h = hash_number(d->memory, h);
+		h = hash_number(d->has_numa ? d->numa : -1, hash_number(d->memory, h));
+		for (size_t k = 0; k < d->links.n; k++)
+			h = str_hash(*list_at(&d->links, struct str, k), h);
 	}
 	return h | 1;
 }

@@ -406,6 +406,16 @@ void pool_set_rules(struct pool *p, const struct db_rows *r)
 
 /* ---- workers ---- */
 
+/* Of those that are well; what stands behind the 64th has none. */
+static void link_gpus(struct place_gpu *gpus, uint32_t n, const struct list *links)
+{
+	for (uint32_t g = 0; g < n; g++)
+		for (size_t i = 0; i < links[g].n; i++)
+			for (uint32_t to = 0; to < n && to < 64; to++)
+				if (str_eq(gpus[to].uuid, *list_at(&links[g], struct str, i)))
+					gpus[g].links |= UINT64_C(1) << to;
+}
+
 static void read_gpus(struct host *h, struct str devices_json)
 {
 	struct jsn_doc *doc;
@@ -415,17 +425,21 @@ static void read_gpus(struct host *h, struct str devices_json)
 		return;
 	size_t n = jsn_count(jsn_root(doc));
 	struct place_gpu *gpus = arena_array_of(h->arena, struct place_gpu, n + 1);
+	struct list *links = arena_array_of(h->arena, struct list, n + 1);
 	for (size_t i = 0; i < n; i++) {
 		struct device d;
 		if (jsn_decode(jsn_at(jsn_root(doc), i), device_fields, FIELD_REPLY, h->arena, &d,
 			    &e) < 0)
 			continue;
-		if (d.health.n != 0)
+		if (d.health.n != 0) {
 			h->worker.gpus_unwell++;
-		else
-			gpus[h->worker.gpus_n++] = (struct place_gpu){ d.uuid, d.model, d.mig,
-				(uint64_t)d.memory, true };
+			continue;
+		}
+		links[h->worker.gpus_n] = d.links;
+		gpus[h->worker.gpus_n++] = (struct place_gpu){ d.uuid, d.model, d.mig,
+			(uint64_t)d.memory, true, d.has_numa ? (uint32_t)d.numa + 1 : 0, 0 };
 	}
+	link_gpus(gpus, h->worker.gpus_n, links);
 	h->worker.gpus = h->gpus = gpus;
 	jsn_doc_free(doc);
 }

@@ -45,10 +45,20 @@ static void put_project(const struct place_project *p, struct buf *out)
 		out);
 }
 
+static struct list links_list(uint64_t links, int64_t room[64])
+{
+	struct list out = { room, 0 };
+
+	for (; links != 0; links &= links - 1)
+		room[out.n++] = __builtin_ctzll(links);
+	return out;
+}
+
 static void put_worker(const struct place_worker *w, struct buf *out)
 {
 	int64_t runtimes[32];
 	struct line_gpu *gpus = mem_new((size_t)w->gpus_n + 1, sizeof *gpus);
+	int64_t(*links)[64] = mem_new((size_t)w->gpus_n + 1, sizeof *links);
 	struct line_worker l = { .kind = LINE_WORKER,
 		.id = w->id,
 		.name = w->name.p != NULL ? w->name : w->id,
@@ -70,10 +80,13 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 	for (int r = 0; r < 32; r++)
 		if ((w->runtimes >> r & 1) != 0)
 			runtimes[l.runtimes.n++] = r;
-	for (uint32_t i = 0; i < w->gpus_n; i++)
-		gpus[l.gpus.n++] = (struct line_gpu){ w->gpus[i].uuid, w->gpus[i].model,
-			w->gpus[i].mig, (int64_t)w->gpus[i].memory, w->gpus[i].free };
+	for (uint32_t i = 0; i < w->gpus_n; i++) {
+		const struct place_gpu *g = &w->gpus[i];
+		gpus[l.gpus.n++] = (struct line_gpu){ g->uuid, g->model, g->mig, (int64_t)g->memory,
+			g->numa, g->free, links_list(g->links, links[i]) };
+	}
 	put(LINE_WORKER, &l, out);
+	mem_free(links);
 	mem_free(gpus);
 }
 

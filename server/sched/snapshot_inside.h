@@ -4,7 +4,7 @@
 #include "lib/json/field.h"
 #include "server/sched/snapshot.h"
 
-enum { SNAPSHOT_FORMAT = 3, SNAPSHOT_LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
+enum { SNAPSHOT_FORMAT = 4, SNAPSHOT_LINE_MAX = 1 << 20, LINES_MAX = 200000, DEVICES_MAX = 1000 };
 #define TIME_MAX (INT64_MAX / 4)
 
 enum line_kind {
@@ -46,8 +46,9 @@ struct line_pool {
 };
 struct line_gpu {
 	struct str uuid, model, mig;
-	int64_t memory;
+	int64_t memory, numa; /* numa: the node + 1 */
 	bool free;
+	struct list links; /* positions among the worker's */
 };
 struct line_worker {
 	int kind;

@@ -92,7 +92,10 @@ static const struct field pool_line_fields[] = { KIND, TEXT(name),
 #undef THIS
 #define THIS line_gpu
 static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memory), FLAG(free),
-	{ "mig", FIELD_STR, FIELD_OMIT_EMPTY, AT(mig) }, { 0 } };
+	{ "mig", FIELD_STR, FIELD_OMIT_EMPTY, AT(mig) }, LATER(numa, 1024),
+	{ "links", FIELD_LIST, FIELD_OMIT_EMPTY, AT(links), .item = FIELD_INT, .max = 64,
+		.item_max = 63 },
+	{ 0 } };
 #undef THIS
 #define THIS line_worker
 static const struct field worker_line_fields[] = { KIND, TEXT(id), TEXT(name), TEXT(pool),

@@ -69,7 +69,9 @@ static struct place_worker read_worker(struct reader *r, const struct line_worke
 	for (size_t i = 0; i < l->gpus.n; i++) {
 		const struct line_gpu *g = list_at(&l->gpus, struct line_gpu, i);
 		gpus[i] = (struct place_gpu){ g->uuid, g->model, g->mig, (uint64_t)g->memory,
-			g->free };
+			g->free, (uint32_t)g->numa, 0 };
+		for (size_t k = 0; k < g->links.n; k++)
+			gpus[i].links |= UINT64_C(1) << *list_at(&g->links, int64_t, k);
 	}
 	return w;
 }

@@ -7,6 +7,8 @@
  *     FAKE_NVML_MIG=N           the first device is cut into N slices
  *     FAKE_NVML_LOST=I          device I cannot be reached
  *     FAKE_NVML_ROWS=I          device I has memory rows that cannot be replaced
+ *     FAKE_NVML_NUMA=N          devices by turns in blocks of N: N on node 0, N on node 1, …
+ *     FAKE_NVML_LINKS=N         NVLink among devices in blocks of N
  *     FAKE_NVML_XID=I:XID       device I reports a fault, once after each change of the variable
  *     FAKE_NVML_USE=FILE        the file holds the use of all devices in percent (10 and a device's
  * number) FAKE_NVML_INIT=CODE       what nvmlInit answers (0)
@@ -208,6 +210,29 @@ int nvmlDeviceGetRemappedRows(struct fake *d, unsigned *corrected, unsigned *unc
 {
 	*corrected = *uncorrected = *pending = 0;
 	*failed = d->index == number("FAKE_NVML_ROWS", DEVICES);
+	return 0;
+}
+
+/* 2: whether the two have NVLink; 0: they have, 1: not supported. */
+int nvmlDeviceGetP2PStatus(struct fake *a, struct fake *b, int what, int *ret)
+{
+	uint64_t block = number("FAKE_NVML_LINKS", 0);
+
+	if (what != 2)
+		return NOT_SUPPORTED;
+	*ret = block == 0 || a->index / block != b->index / block;
+	return 0;
+}
+
+int nvmlDeviceGetMemoryAffinity(struct fake *d, unsigned size, unsigned long *set, unsigned scope)
+{
+	uint64_t block = number("FAKE_NVML_NUMA", 0), node;
+
+	if (block == 0 || scope != 0)
+		return NOT_SUPPORTED;
+	node = d->index / block;
+	memset(set, 0, size * sizeof *set);
+	set[node / 64] |= 1UL << node % 64;
 	return 0;
 }
 

@@ -22,7 +22,7 @@ static const char *fake(const char *name)
 static struct gpu_source *open_fake(const char *name)
 {
 	static const char *const names[] = { "GPUS", "MODEL", "MEMORY", "MIG", "LOST", "ROWS",
-		"XID", "INIT" };
+		"XID", "INIT", "NUMA", "LINKS" };
 	struct gpu_source *s = NULL;
 	struct err e;
 
@@ -120,6 +120,36 @@ void test_gpu__devices_have_their_details(void **state)
 	arena_drop(a);
 }
 
+void test_gpu__neighbours_are_told(void **state)
+{
+	struct gpu_source *s = open_fake("libfake_nvml.so");
+	struct arena *a = arena_new(1 << 20);
+
+	(void)state;
+	set("FAKE_NVML_GPUS", "8");
+	struct gpu_inventory all = list(s, a);
+	assert_int_equal(all.devices[0].numa, -1); /* there is no such device below /sys */
+	assert_int_equal(all.devices[0].links, 0);
+	set("FAKE_NVML_NUMA", "4");
+	set("FAKE_NVML_LINKS", "2");
+	all = list(s, a);
+	assert_int_equal(all.devices[3].numa, 0);
+	assert_int_equal(all.devices[4].numa, 1);
+	assert_int_equal(all.devices[4].links, 1 << 5);
+	assert_int_equal(all.devices[5].links, 1 << 4);
+	set("FAKE_NVML_LINKS", "8");
+	set("FAKE_NVML_MIG", "2"); /* what is split has no links */
+	set("FAKE_NVML_LOST", "7"); /* nor has what is not there, which comes last */
+	all = list(s, a);
+	assert_int_equal(all.n, 8);
+	assert_int_equal(all.devices[0].links, 0);
+	assert_int_equal(all.devices[0].numa, 0);
+	assert_int_equal(all.devices[1].links, 0x7c);
+	assert_int_equal(all.devices[7].links, 0);
+	gpu_close(s);
+	arena_drop(a);
+}
+
 void test_gpu__old_names_are_enough(void **state)
 {
 	struct gpu_source *s = open_fake("libfake_nvml_old.so");
@@ -132,6 +162,7 @@ void test_gpu__old_names_are_enough(void **state)
 	assert_int_equal(all.n, 2);
 	assert_string_equal(all.devices[1].pci, "00000000:11:00.0");
 	assert_int_equal(all.devices[1].utilization, -1);
+	assert_int_equal(all.devices[1].links, 0);
 	assert_false(all.devices[0].mig);
 	assert_int_equal(all.devices[0].health, GPU_OK);
 	gpu_close(s);

@@ -38,6 +38,11 @@ static void make_world(struct world *w, struct place_running *running)
 	w->steps[2].gpus.memory_min = 40 * GB;
 	w->steps[0].gpus.mig = STR("1g.18gb");
 	((struct place_gpu *)(uintptr_t)w->workers[0].gpus)[3].mig = STR("1g.18gb");
+	for (uint32_t i = 0; i < 8; i++) { /* only with both is the decision the same */
+		struct place_gpu *g = (struct place_gpu *)(uintptr_t)&w->workers[0].gpus[i];
+		g->numa = i % 2 + 1;
+		g->links = i < 4 ? 0 : 0xf0 & ~(UINT64_C(1) << i);
+	}
 	w->steps[3].requires = labels;
 	w->steps[3].requires_n = 1;
 	w->projects[1].gpus_quota = (struct place_quota){ true, 9, 3 };

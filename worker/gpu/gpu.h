@@ -36,6 +36,8 @@ struct gpu_device {
 	int compute_major, compute_minor; /* CUDA compute capability; 0.0: unknown */
 	uint64_t memory, memory_used; /* bytes; 0: unknown */
 	int utilization; /* percent; -1: unknown */
+	int numa; /* the nearest node of the host's memory; -1: unknown */
+	uint64_t links; /* bit i: it has NVLink to the inventory's device i */
 	bool mig; /* partitioned: only its slices can be used */
 	size_t n_slices;
 	struct gpu_slice slices[GPU_SLICES_MAX];

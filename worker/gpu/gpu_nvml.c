@@ -3,11 +3,15 @@
  * empties: a fault that is the device's own (not the program's) stays with it until the worker
  * starts anew, because only a reset ends it, and a reset needs the device to be free.
  */
+#include "lib/base/buf.h"
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/num.h"
 #include "worker/gpu/gpu.h"
 #include "worker/gpu/nvml.h"
 
-enum { EVENTS_PER_LIST = 256 };
+enum { EVENTS_PER_LIST = 256, SMALL_FILE = 64, NUMA_MAX = 1023 };
+#define PCI_DEVICES "/sys/bus/pci/devices"
 
 struct source {
 	struct gpu_source head;
@@ -139,8 +143,37 @@ static void read_details(struct source *s, struct nvml_device *handle, struct gp
 	(void)str_print(d->driver, sizeof d->driver, "%s", s->driver);
 }
 
+/* As the driver says, or the kernel; a host of one node has no numbers. */
+static int read_numa(struct source *s, struct nvml_device *handle, const char *pci)
+{
+	unsigned long set[16] = { 0 };
+	char path[80];
+	struct buf text;
+	uint64_t node;
+	struct err e;
+	int numa = -1;
+
+	if (s->nvml.affinity != NULL && s->nvml.affinity(handle, sizeof set / sizeof set[0], set,
+						NVML_SCOPE_NODE) == NVML_OK)
+		for (unsigned i = 0; i < sizeof set / sizeof set[0]; i++)
+			if (set[i] != 0)
+				return (int)(i * 64) + __builtin_ctzl(set[i]);
+	if (strlen(pci) < 5 ||
+		!str_print(path, sizeof path, "%s/%s/numa_node", PCI_DEVICES, pci + 4))
+		return -1;
+	buf_init(&text, SMALL_FILE);
+	if (fs_read(path, &text, &e) == 0) { /* "-1\n" where there is one node only */
+		struct str rest = buf_str(&text), line;
+		if (str_next(&rest, '\n', &line) && num_parse_u64(line, 0, NUMA_MAX, &node))
+			numa = (int)node;
+	}
+	buf_done(&text);
+	return numa;
+}
+
 /* False when the device cannot be told apart from others, which is how a lost one answers. */
-static bool read_device(struct source *s, unsigned index, struct gpu_device *d)
+static bool read_device(
+	struct source *s, unsigned index, struct gpu_device *d, struct nvml_device **ret)
 {
 	struct nvml_device *handle;
 
@@ -150,9 +183,28 @@ static bool read_device(struct source *s, unsigned index, struct gpu_device *d)
 	d->uuid[sizeof d->uuid - 1] = '\0';
 	watch(s, handle, d->uuid);
 	read_details(s, handle, d);
+	d->numa = read_numa(s, handle, d->pci);
 	read_health(s, handle, d);
 	read_slices(s, handle, d);
+	*ret = handle;
 	return true;
+}
+
+/* Direct ones, and those by way of a switch; partitioned devices have none. */
+static void read_links(
+	struct source *s, struct gpu_device *devices, struct nvml_device *const *handles, size_t n)
+{
+	for (size_t i = 0; s->nvml.p2p != NULL && i < n; i++)
+		for (size_t k = i + 1; k < n; k++) {
+			int status = -1;
+			if (devices[i].mig || devices[k].mig ||
+				s->nvml.p2p(handles[i], handles[k], NVML_P2P_NVLINK, &status) !=
+					NVML_OK ||
+				status != NVML_P2P_OK)
+				continue;
+			devices[i].links |= UINT64_C(1) << k;
+			devices[k].links |= UINT64_C(1) << i;
+		}
 }
 
 static bool is_listed(const struct gpu_device *devices, size_t n, const char *uuid)
@@ -167,6 +219,7 @@ static int nvml_list(
 	struct gpu_source *head, struct arena *a, struct gpu_inventory *ret, struct err *e)
 {
 	struct source *s = (struct source *)(void *)head;
+	struct nvml_device *handles[GPU_DEVICES_MAX];
 	struct gpu_device *devices;
 	unsigned count = 0;
 	size_t n = 0;
@@ -179,12 +232,14 @@ static int nvml_list(
 	take_events(s);
 	devices = arena_array_of(a, struct gpu_device, count + s->n_known);
 	for (unsigned i = 0; i < count; i++)
-		n += read_device(s, i, &devices[n]);
+		n += read_device(s, i, &devices[n], &handles[n]);
+	read_links(s, devices, handles, n);
 	for (size_t i = 0; i < s->n_known; i++) {
 		if (is_listed(devices, n, s->known[i].uuid))
 			continue;
 		devices[n] = s->known[i];
 		devices[n].utilization = -1;
+		devices[n].links = 0;
 		set_failed(&devices[n++], GPU_LOST, "the driver does not reach it any more");
 	}
 	s->known = mem_resize(s->known, n != 0 ? n : 1, sizeof *s->known);

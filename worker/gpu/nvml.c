@@ -36,6 +36,8 @@ static const struct {
 	CALL(mig_max, "nvmlDeviceGetMaxMigDeviceCount"),
 	CALL(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex"),
 	CALL(remapped, "nvmlDeviceGetRemappedRows"),
+	CALL(p2p, "nvmlDeviceGetP2PStatus"),
+	CALL(affinity, "nvmlDeviceGetMemoryAffinity"),
 	CALL(events_new, "nvmlEventSetCreate"),
 	CALL(events_watch, "nvmlDeviceRegisterEvents"),
 	CALL(events_wait, "nvmlEventSetWait_v2", "nvmlEventSetWait"),

@@ -43,6 +43,10 @@ struct nvml_event {
 	unsigned char rest[64];
 };
 
+#define NVML_P2P_NVLINK 2 /* what is asked of two devices */
+#define NVML_P2P_OK     0 /* the answer: they have it */
+#define NVML_SCOPE_NODE 0
+
 struct nvml_use {
 	unsigned gpu, memory; /* percent */
 };
@@ -66,6 +70,8 @@ struct nvml {
 	int (*mig_max)(struct nvml_device *, unsigned *);
 	int (*mig_by_index)(struct nvml_device *, unsigned, struct nvml_device **);
 	int (*remapped)(struct nvml_device *, unsigned *, unsigned *, unsigned *, unsigned *);
+	int (*p2p)(struct nvml_device *, struct nvml_device *, int, int *);
+	int (*affinity)(struct nvml_device *, unsigned, unsigned long *, unsigned);
 	int (*events_new)(struct nvml_events **);
 	int (*events_watch)(struct nvml_device *, unsigned long long, struct nvml_events *);
 	int (*events_wait)(struct nvml_events *, struct nvml_event *, unsigned);

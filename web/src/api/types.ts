@@ -66,4 +66,6 @@ export interface Device {
   memory: number;
   health?: string;
   mig?: string;
+  numa?: number;
+  links?: string[];
 }

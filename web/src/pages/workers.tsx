@@ -14,7 +14,7 @@ const Gpu = ({ device }: { device: Device }) => (
     <span class="gpu-cell" aria-hidden="true" />
     <span>
       {device.model}
-      {device.mig && ` · ${device.mig}`} <span class="dim">{bytes(device.memory)}</span>
+      {device.mig && ` · ${device.mig}`} <span class="dim">{bytes(device.memory)}{device.numa !== undefined && ` · node ${device.numa}`}</span>
       {device.health && <span class="s-failed"> {device.health}</span>}
     </span>
   </li>
