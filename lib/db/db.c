@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#define HELD_UP (CLOCK_SECOND / 20)
+
 enum { DEPTH = 32, READ_DEPTH = 8, QUEUE_MAX = 20000, GRACE_S = 5, LOCK_MS = 2000 };
 
 const double db_bucket_s[DB_BUCKETS] = { .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5,
@@ -364,15 +366,29 @@ static void unit_on_deadline(void *arg)
 /* ---- the end of the turn ------------------------------------------------------------------------
  */
 
+/* What has been out for this long may wait for a lock, and all behind it with it. */
+static bool is_held_up(const struct conn *c, int64_t now)
+{
+	const struct db_unit *first = TAILQ_FIRST(&c->sent);
+
+	return first != NULL && now - first->sent_at > HELD_UP;
+}
+
 static struct conn *least_busy(struct lane *l)
 {
+	int64_t now = loop_now(l->db->loop);
 	struct conn *best = NULL;
+	bool best_held = false;
 
 	for (unsigned k = 0; k < l->nconns; k++) {
 		struct conn *c = &l->conns[k];
+		bool held = is_held_up(c, now);
 
-		if (conn_can_take(c) && (best == NULL || c->nsent < best->nsent))
-			best = c;
+		if (!conn_can_take(c) ||
+			(best != NULL && (held != best_held ? held : c->nsent >= best->nsent)))
+			continue;
+		best = c;
+		best_held = held;
 	}
 	return best;
 }

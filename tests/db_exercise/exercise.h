@@ -65,6 +65,7 @@ void test_deadline(struct test *t);
 void test_loss(struct test *t);
 void test_stall(struct test *t);
 void test_deadlock(struct test *t);
+void test_held_up(struct test *t);
 void test_cancel(struct test *t);
 void test_dynamic(struct test *t);
 void test_memory(struct test *t);

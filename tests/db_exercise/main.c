@@ -171,6 +171,7 @@ static const struct {
 	{ "loss", test_loss },
 	{ "stall", test_stall },
 	{ "deadlock", test_deadlock },
+	{ "held_up", test_held_up },
 	{ "cancel", test_cancel },
 	{ "dynamic", test_dynamic },
 	{ "memory", test_memory },

@@ -396,6 +396,30 @@ void test_deadlock(struct test *t)
 	db_free(two);
 }
 
+/* What one connection waits for holds up nothing that another could take. */
+void test_held_up(struct test *t)
+{
+	struct db *two = open_db(t, &(struct db_conf){ .conns = { 1, 2, 0, 0 } });
+	struct call nap = { .calls = 0 }, c[6] = { { .calls = 0 } };
+	struct db_unit *u = db_unit(two, NULL);
+
+	while (db_stats(two, DB_WRITE).up < 2)
+		loop_step(t->loop, true);
+	db_stmt(u, X_NAP, DB_REAL(0.8));
+	db_send(u, DB_WRITE, on_call, &nap);
+	pause_ms(t, 100);
+	for (int k = 0; k < 6; k++) {
+		u = db_unit(two, NULL);
+		db_stmt(u, X_ECHO, DB_INT(k));
+		db_send(u, DB_WRITE, on_call, &c[k]);
+	}
+	for (int k = 0; k < 6; k++)
+		await(t, &c[k].calls, 1);
+	CHECK(nap.calls == 0);
+	await(t, &nap.calls, 1);
+	db_free(two);
+}
+
 struct again {
 	struct db *db;
 	struct call first, second;

@@ -55,7 +55,7 @@ def schema(url):
 
 
 @pytest.mark.parametrize("scenario", ["values", "arrays", "units", "errors", "prepare", "ddl", "many", "deadline", "loss",
-                                      "stall", "deadlock", "cancel", "dynamic", "memory", "group", "listen"])
+                                      "stall", "deadlock", "held_up", "cancel", "dynamic", "memory", "group", "listen"])
 def test_scenario(schema, scenario):
     print(exercise(schema, scenario))
 
