@@ -443,6 +443,8 @@ static void conn_next(struct conn *c)
  * the client has not read yet, so it is given time to close first. */
 static void conn_end(struct conn *c)
 {
+	enum { PARTING_MS = 100 }; /* for a request that crosses our end on its way */
+
 	if (c->eof) {
 		conn_close(c);
 		return;
@@ -452,7 +454,7 @@ static void conn_end(struct conn *c)
 	shutdown(c->fd, SHUT_WR);
 	c->state = CONN_LINGER;
 	buf_done(&c->in);
-	conn_due(c, &c->in_due, c->server->cfg.deadlines.linger);
+	conn_due(c, &c->in_due, c->parting ? PARTING_MS : c->server->cfg.deadlines.linger);
 	loop_fd_want(c->watch, LOOP_READ);
 }
 

@@ -72,6 +72,7 @@ struct conn {
 	enum conn_state state;
 	bool keep_alive, processing, kicked, eof, closing, read_wants_write;
 	bool yielded; /* pipelined requests wait for the next turn */
+	bool parting; /* was idle as the server went down: nothing of ours is on its way */
 };
 
 enum call_phase {

@@ -318,7 +318,7 @@ void http_server_drain(struct http_server *s, int64_t ms, http_drained_cb *on_do
 		if (c->state == CONN_HANDSHAKE || (c->call != NULL && c->call->unending)) {
 			conn_close(c);
 		} else if (c->state == CONN_IDLE) {
-			c->closing = true; /* after what is still being written */
+			c->closing = c->parting = true; /* after what is still being written */
 			conn_kick(c);
 		}
 	}

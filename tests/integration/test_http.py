@@ -913,6 +913,25 @@ def test_drain_lets_a_running_answer_end_and_closes_the_rest():
         server.proc.communicate()
 
 
+def test_drain_does_not_wait_for_clients_that_keep_idle_connections():
+    """A lease of 2 s for what a client still sends is for those that were refused."""
+    server = Server()
+    try:
+        idle = server.connect()
+        idle.sendall(request("GET", "/ping"))
+        assert Reply.read(idle).status == 200
+        start = time.monotonic()
+        server.proc.send_signal(signal.SIGTERM)
+        assert Reader(idle).at_end()
+        assert server.proc.wait(10) == 0
+        assert time.monotonic() - start < 1.5
+        idle.close()
+    finally:
+        if server.proc.poll() is None:
+            server.proc.kill()
+        server.proc.communicate()
+
+
 def test_drain_ends_in_time_when_a_client_does_not():
     server = Server()
     try:
