@@ -10,8 +10,8 @@
 
 enum { NODES_MAX = 64 }; /* workers of one step */
 enum { STEPS_MAX = 1000, ARGV_MAX = 256, ENV_MAX = 256, WORD_MAX = 65536, RUN_MAX = 65536 };
-/* Bytes of one output of kind value, and of all that a step has. */
-enum { VALUE_MAX = 65536, VALUES_MAX = 262144 };
+/* Bytes of one output of kind value, and of all that a step has, and a run. */
+enum { VALUE_MAX = 65536, VALUES_MAX = 262144, RUN_VALUES_MAX = 16 << 20 };
 
 struct metadata {
 	struct str name;

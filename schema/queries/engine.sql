@@ -108,18 +108,23 @@ UPDATE step s SET outputs = coalesce((SELECT jsonb_object_agg(u.key, u.value) FR
 WHERE s.id = ANY ($1);
 
 -- name: engine_look_set :exec
--- params: id text, look bool
-UPDATE run SET look = $2 WHERE id = $1;
+-- params: ids text[], looks bool[]
+UPDATE run r SET look = x.look FROM unnest($1::text[], $2::bool[]) AS x(id, look) WHERE r.id = ANY ($1) AND r.id = x.id;
 
--- What a run's steps are filled in with: its inputs, and the values that steps have put out, of which only those are named
--- that have ended well.
 -- name: engine_context :one
 -- params: run_id text
-SELECT r.spec, r.inputs,
-	coalesce((SELECT jsonb_object_agg('steps.' || s.name || '.outputs.' || o.key, o.value -> 'value')
-		FROM step s CROSS JOIN LATERAL jsonb_each(s.outputs) o
-		WHERE s.run_id = r.id AND o.value ? 'value'), '{}') AS outputs
-FROM run r WHERE r.id = $1;
+SELECT spec, inputs FROM run WHERE id = $1;
+
+-- Values that steps have put out, in the order in which they are asked for: those without one have the size -1, and of those
+-- that have no room any more only the size is told.
+-- name: engine_values :many
+-- params: run_id text, steps text[], keys text[], room bigint
+SELECT coalesce(octet_length(v.value), -1)::bigint AS size,
+	CASE WHEN sum(octet_length(v.value)) OVER (ORDER BY x.ord) <= $4 THEN v.value END AS value
+FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS x(step, key, ord)
+LEFT JOIN step s ON s.run_id = $1 AND s.name = x.step
+CROSS JOIN LATERAL (SELECT s.outputs -> x.key ->> 'value' AS value) v
+ORDER BY x.ord;
 
 -- name: engine_checkpoint_delete :exec
 -- params: step_ids text[]

@@ -216,6 +216,13 @@ WHERE a.id = $1 AND a.state IN ('assigned', 'preparing', 'running', 'finishing')
 SELECT a.id, a.step_id, a.run_id, a.project_id, s.spec FROM attempt a JOIN step s ON s.id = a.step_id
 WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
 
+-- Bytes of the values that the other steps of its run have put out; what stands for another one is not counted twice.
+-- name: attempt_other_values :one
+-- params: attempt_id text
+SELECT coalesce(sum(octet_length(o.value ->> 'value')), 0)::bigint AS bytes
+FROM attempt a JOIN step s ON s.run_id = a.run_id AND s.id <> a.step_id AND NOT s.joins
+CROSS JOIN LATERAL jsonb_each(s.outputs) o WHERE a.id = $1 AND o.value ? 'value';
+
 -- What lines of the log have matched so far; a worker that reads the log again begins to count anew. The event of a policy that
 -- wants one comes with its first match.
 -- name: log_matches_put :one

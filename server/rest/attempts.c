@@ -129,7 +129,7 @@ static void attempt_upload(struct call *c)
 /* ---- committing outputs ---- */
 
 struct commit {
-	size_t values_left; /* bytes */
+	size_t values_left, run_values_left; /* bytes */
 	struct output_rows rows;
 	struct str summary;
 };
@@ -200,7 +200,13 @@ static int add_output(struct call *c, struct commit *k, struct jsn_out *w,
 		if (files->value.n > k->values_left)
 			return err_field(e, "/outputs",
 				"a step's values have at most %d bytes together", VALUES_MAX);
+		if (files->value.n > k->run_values_left)
+			return err_field(e, "/outputs",
+				"%.63s: the values of a run's steps have at most %d bytes "
+				"together; hand on what is larger as files",
+				o->name.p, RUN_VALUES_MAX);
 		k->values_left -= files->value.n;
+		k->run_values_left -= files->value.n;
 	}
 	for (size_t i = 0; i < files->files.n; i++) {
 		const struct file *f = list_at(&files->files, struct file, i);
@@ -307,6 +313,14 @@ static void outputs_on_looked(struct call *c, const struct db_rows *rows)
 	call_send(c, u, DB_WRITE, outputs_on_done);
 }
 
+static bool has_values(const struct outputs_put *in)
+{
+	for (size_t i = 0; i < in->outputs.n; i++)
+		if (list_at(&in->outputs, struct output_files, i)->has_value)
+			return true;
+	return false;
+}
+
 static void outputs_on_held(struct call *c, const struct db_rows *rows)
 {
 	struct commit *k = arena_new_of(c->arena, struct commit);
@@ -316,6 +330,9 @@ static void outputs_on_held(struct call *c, const struct db_rows *rows)
 		superseded(c);
 		return;
 	}
+	/* Steps that report at once do not see each other: a run may come to hold a little more. */
+	int64_t others = has_values(c->in) ? db_int(&rows[1], 0, 0) : 0;
+	k->run_values_left = others < RUN_VALUES_MAX ? (size_t)(RUN_VALUES_MAX - others) : 0;
 	if (make_commit(c, db_str(&rows[0], 0, db_col(&rows[0], "spec")), k, &e) < 0) {
 		call_fail(c, &e);
 		return;
@@ -333,6 +350,8 @@ static void attempt_outputs(struct call *c)
 	struct db_unit *u = call_unit(c);
 
 	attempt_store_held(u, call_param(c, "attempt"), c->who.worker_id, in->epoch);
+	if (has_values(in))
+		attempt_store_other_values(u, call_param(c, "attempt"));
 	call_send(c, u, DB_READ, outputs_on_held);
 }
 

@@ -1,6 +1,7 @@
 #include "server/sched/plan.h"
 
 #include "api/pipeline.h"
+#include "lib/base/map.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "server/core/fsm.h"
@@ -425,6 +426,8 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.specs = arena_array_of(a, struct str, n),
 		.takers = arena_array_of(a, struct str, n),
 		.sources = arena_array_of(a, struct str, n),
+		.joined = arena_array_of(a, struct str, n),
+		.chosen = arena_array_of(a, struct str, n),
 		.gatherers = arena_array_of(a, struct str, n),
 		.unqueue = arena_array_of(a, struct str, n),
 		.cancel_attempts = arena_array_of(a, struct str, ranks),
@@ -438,6 +441,8 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 	for (size_t i = 0; i < run->n; i++) {
 		p->states[i] = run->steps[i].state;
 		p->bad[i] = is_bad(run->steps[i].state, run->steps[i].reason);
+		if (p->states[i] >= STEP_QUEUED && p->states[i] <= STEP_FINISHING)
+			p->open_bytes += run->steps[i].spec.n;
 	}
 	return p;
 }
@@ -453,17 +458,19 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 		return 0;
 	p->now = now;
 	p->random = random;
-	if (run->scope != NULL)
-		p->outputs = run->scope->outputs;
 	for (size_t i = 0; i < run->n; i++)
 		if (look_at_attempt(p, i, e) < 0 || look_at_deadline(p, i, e) < 0)
 			return -1;
-	if (follow_dag(p, &next, e) < 0)
+	int rc = follow_dag(p, &next, e);
+	map_free(p->wanted);
+	p->wanted = NULL;
+	if (rc < 0)
 		return -1;
 	conclude(p, &next);
 	if (arena_check(a, e) < 0)
 		return -1;
-	if (p->steps.n != 0 || p->cancel_n != 0 || p->release_n != 0 || p->run_changed || run->look)
+	if (p->steps.n != 0 || p->cancel_n != 0 || p->release_n != 0 || p->run_changed ||
+		run->look || p->wants_scope)
 		*ret_plan = p;
 	return 0;
 }

@@ -15,8 +15,16 @@
 
 struct db_unit;
 
+struct map;
 struct spec_scope;
 struct step_spec;
+
+/* What a step has put out, for others that name it. */
+struct plan_value {
+	struct str text;
+	int64_t size; /* bytes; -1: it has put out no such thing */
+	bool here; /* the text has been read */
+};
 
 struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
@@ -55,8 +63,9 @@ struct plan_run {
 	bool admitted; /* its concurrency group has let it in, or it has none */
 	bool blocked; /* an older run of its group is open */
 	bool look; /* it is marked as to be looked at */
-	const struct spec_scope
-		*scope; /* what late steps are filled in with; NULL: there are none */
+	/* What late steps are filled in with; NULL: not read yet. */
+	const struct spec_scope *scope;
+	const struct map *values; /* struct plan_value, by name; with scope */
 	struct plan_step *steps;
 	size_t n;
 };
@@ -66,6 +75,12 @@ struct plan;
 /* NULL in *ret_plan when nothing changes. `random` seeds the delays of retries. */
 int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct arena *a,
 	struct plan **ret_plan, struct err *e) MUST_CHECK;
+/* A late step is ready, and scope and values are not there: they are read, and the plan is made
+ * anew. *ret_names: struct str, each once. */
+bool plan_wants(const struct plan *p, struct list *ret_names);
+/* Steps were left for a look that follows at once. */
+bool plan_leaves(const struct plan *p);
+size_t plan_spec_bytes(const struct plan *p); /* of steps that are filled in */
 /* All statements of several plans, of as many runs: all or nothing, and nothing (TM001) when a run
  * is not at its version any more. */
 void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int64_t now);

@@ -18,8 +18,13 @@ struct plan {
 	struct str *unqueue, *cancel_attempts, *cancel_reasons, *release, *tracking,
 		*tracking_status;
 	struct str *spec_ids, *specs; /* of late steps, filled in */
-	struct list outputs; /* struct field_pair, as in struct spec_scope */
+	bool wants_scope, leaves;
+	struct map *wanted; /* names of values; NULL: none */
+	struct str *wants; /* the same, in their order */
+	size_t wants_n, wants_room;
+	size_t open_bytes; /* of the specs of steps that have begun and not ended */
 	struct str *takers, *sources; /* steps that stand for another one */
+	struct str *joined, *chosen; /* the same, by name; of steps with a matrix that choose */
 	struct str *gatherers; /* steps that have the outputs of all their combinations */
 	size_t takers_n, gatherers_n;
 	size_t unqueue_n, cancel_n, release_n, tracking_n, specs_n;
@@ -57,6 +62,11 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e) MUST_CHECK;
 void plan_skip_step(struct plan *p, const struct dag *d, size_t i);
 /* No worker has it. */
 void plan_cancel_step(struct plan *p, size_t i);
+/* With what other steps have put out; false when the step is not ready after all: its values are to
+ * be read first, others hold too much, or it has failed. */
+bool plan_fill_in(struct plan *p, size_t i, struct step_spec *spec);
+void plan_end_step(
+	struct plan *p, size_t i, enum step_state state, enum reason reason, struct str message);
 /* The statements of that, beside the states. */
 void plan_add_ready(struct db_unit *u, const struct plan *p);
 

@@ -7,9 +7,7 @@
 
 #include <math.h>
 
-enum { SPEC_MAX = 4 << 20 };
-
-static void end_step(
+void plan_end_step(
 	struct plan *p, size_t i, enum step_state state, enum reason reason, struct str message)
 {
 	plan_set_step(p, i,
@@ -17,30 +15,6 @@ static void end_step(
 			.reason = str_c(reason_names[reason]),
 			.message = message });
 	p->ended = true;
-}
-
-/* With what other steps have put out; false when that cannot be, and the step has failed. */
-static bool fill_in(struct plan *p, size_t i, struct step_spec *spec)
-{
-	struct err e;
-	struct buf b;
-
-	BUG_ON(p->run->scope == NULL);
-	struct spec_scope scope = *p->run->scope;
-	scope.matrix = p->run->steps[i].matrix;
-	scope.outputs = p->outputs;
-	if (spec_render_step(spec, &scope, p->arena, &e) < 0) {
-		end_step(p, i, STEP_FAILED, REASON_BAD_VALUE,
-			arena_printf(p->arena, "%s: %s", e.field[0] == '/' ? e.field + 1 : e.field,
-				e.msg));
-		return false;
-	}
-	buf_init(&b, SPEC_MAX);
-	field_encode(step_spec_fields, spec, &b);
-	BUG_ON(buf_failed(&b)); /* commands and variables have a lower limit */
-	p->spec_ids[p->specs_n] = p->run->steps[i].id;
-	p->specs[p->specs_n++] = buf_keep(&b, p->arena);
-	return true;
 }
 
 /* ---- matrices ---- */
@@ -86,31 +60,15 @@ static struct choice choose(const struct plan *p, size_t join, const struct matr
 	return c;
 }
 
-/* What was chosen has put out what the step does: for steps that become ready in the same turn. */
-static void share_values(struct plan *p, struct str join, struct str chosen)
+/* Steps that become ready in the same turn find there what it has put out. */
+static void take(struct plan *p, size_t i, const struct plan_step *source)
 {
-	const struct list *all = &p->outputs;
-	struct str prefix = arena_printf(p->arena, "steps.%.*s.outputs.", STR_ARG(chosen));
-	struct field_pair *pairs = arena_array_of(p->arena, struct field_pair, 2 * all->n + 1);
-	size_t n = 0;
+	size_t k = p->takers_n++;
 
-	for (size_t i = 0; i < all->n; i++) {
-		const struct field_pair *v = list_at(all, struct field_pair, i);
-		pairs[n++] = *v;
-		if (str_starts(v->key, prefix))
-			pairs[n++] = (struct field_pair){
-				arena_printf(p->arena, "steps.%.*s.outputs.%.*s", STR_ARG(join),
-					STR_ARG(str_slice(v->key, prefix.n, v->key.n))),
-				v->value
-			};
-	}
-	p->outputs = (struct list){ pairs, n };
-}
-
-static void take(struct plan *p, size_t i, struct str source)
-{
-	p->takers[p->takers_n] = p->run->steps[i].id;
-	p->sources[p->takers_n++] = source;
+	p->takers[k] = p->run->steps[i].id;
+	p->sources[k] = source->id;
+	p->joined[k] = p->run->steps[i].name;
+	p->chosen[k] = source->name;
 }
 
 static void join_best(struct plan *p, size_t i, const struct matrix_select *select)
@@ -119,18 +77,17 @@ static void join_best(struct plan *p, size_t i, const struct matrix_select *sele
 	char value[NUM_DOUBLE_MAX];
 
 	if (c.missing.n != 0) {
-		end_step(p, i, STEP_FAILED, REASON_METRIC_MISSING,
+		plan_end_step(p, i, STEP_FAILED, REASON_METRIC_MISSING,
 			arena_printf(p->arena, "%.*s has recorded no metric %.*s",
 				STR_ARG(c.missing), STR_ARG(select->metric)));
 	} else if (c.best == NULL) {
-		end_step(p, i, STEP_FAILED, REASON_METRIC_MISSING,
+		plan_end_step(p, i, STEP_FAILED, REASON_METRIC_MISSING,
 			arena_printf(p->arena,
 				"the metric %.*s is a number in none of the combinations",
 				STR_ARG(select->metric)));
 	} else {
-		take(p, i, c.best->id);
-		share_values(p, p->run->steps[i].name, c.best->name);
-		end_step(p, i, STEP_SUCCEEDED, REASON_NONE,
+		take(p, i, c.best);
+		plan_end_step(p, i, STEP_SUCCEEDED, REASON_NONE,
 			arena_printf(p->arena, "%.*s was chosen: %.*s %s, the %s of %zu",
 				STR_ARG(c.best->name), STR_ARG(select->metric),
 				num_format_double(value, c.best->metric),
@@ -141,7 +98,7 @@ static void join_best(struct plan *p, size_t i, const struct matrix_select *sele
 static void join_all(struct plan *p, size_t i)
 {
 	p->gatherers[p->gatherers_n++] = p->run->steps[i].id;
-	end_step(p, i, STEP_SUCCEEDED, REASON_NONE, STR(""));
+	plan_end_step(p, i, STEP_SUCCEEDED, REASON_NONE, STR(""));
 }
 
 int plan_step_ready(struct plan *p, size_t i, struct err *e)
@@ -160,10 +117,10 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e)
 			join_all(p, i);
 		return 0;
 	}
-	if (s->late && !fill_in(p, i, &spec))
+	if (s->late && !plan_fill_in(p, i, &spec))
 		return 0;
 	if (str_is(spec.condition, "false")) {
-		end_step(p, i, STEP_SKIPPED, REASON_CONDITION_FALSE,
+		plan_end_step(p, i, STEP_SKIPPED, REASON_CONDITION_FALSE,
 			str_c(reason_sentence(REASON_CONDITION_FALSE)));
 		return 0;
 	}
@@ -208,6 +165,4 @@ void plan_add_ready(struct db_unit *u, const struct plan *p)
 	engine_store_step_specs(u, p->spec_ids, p->specs, p->specs_n);
 	engine_store_gather(u, p->gatherers, p->gatherers_n);
 	engine_store_take(u, p->takers, p->sources, p->takers_n);
-	if (p->run->look)
-		engine_store_look(u, p->run->id, false);
 }

@@ -9,8 +9,9 @@ struct all {
 	struct queue_rows queue;
 	struct events events;
 	struct str *unqueue, *cancel_attempts, *cancel_reasons, *release, *tracking,
-		*tracking_status;
-	size_t unqueue_n, cancel_n, release_n, tracking_n;
+		*tracking_status, *look_ids;
+	bool *looks;
+	size_t unqueue_n, cancel_n, release_n, tracking_n, looks_n;
 };
 
 static void all_init(struct all *all, const struct plan *const *plans, size_t n, struct arena *a)
@@ -31,7 +32,9 @@ static void all_init(struct all *all, const struct plan *const *plans, size_t n,
 		.cancel_reasons = arena_array_of(a, struct str, cancel),
 		.release = arena_array_of(a, struct str, release),
 		.tracking = arena_array_of(a, struct str, tracking),
-		.tracking_status = arena_array_of(a, struct str, tracking) };
+		.tracking_status = arena_array_of(a, struct str, tracking),
+		.look_ids = arena_array_of(a, struct str, n),
+		.looks = arena_array_of(a, bool, n) };
 	run_moves_init(&all->runs, n, a);
 	step_updates_init(&all->steps, steps, a);
 	queue_rows_init(&all->queue, queue, a);
@@ -76,6 +79,10 @@ static void all_put(struct all *all, const struct plan *p)
 		all->tracking[all->tracking_n] = p->tracking[i];
 		all->tracking_status[all->tracking_n++] = p->tracking_status[i];
 	}
+	if (p->run->look || p->leaves) {
+		all->look_ids[all->looks_n] = p->run->id;
+		all->looks[all->looks_n++] = p->leaves;
+	}
 }
 
 void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int64_t now)
@@ -94,6 +101,7 @@ void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int
 			engine_store_run_admitted(u, plans[i]->run->id);
 		plan_add_ready(u, plans[i]);
 	}
+	engine_store_look(u, all.look_ids, all.looks, all.looks_n);
 	engine_store_queue(u, &all.queue);
 	engine_store_cancel_attempts(u, all.cancel_attempts, all.cancel_reasons, all.cancel_n);
 	engine_store_release_attempts(u, all.release, all.release_n);

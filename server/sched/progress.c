@@ -1,6 +1,7 @@
 /*
- * One look at a run is a small flow: progress_run → (read) look_on_read → (what its steps are
- * filled in with) look_on_context → look_plan → (write) look_on_written. Reads and writes are
+ * One look at a run is a small flow: progress_run → (read) look_on_read → look_plan → (what its
+ * steps are filled in with, when some are ready that name it) look_on_context → look_plan → (write)
+ * look_on_written. Reads and writes are
  * shared with the looks at other runs that come meanwhile (lib/db/group): at any time one batch of
  * each is under way. While a look at a run is under way, further calls for the same run only ask
  * for one more look after it.
@@ -21,7 +22,8 @@
 #include "server/store/engine_store.h"
 
 enum {
-	LOOK_ARENA = 64 << 20,
+	LOOK_ARENA = 128 << 20,
+	VALUES_ROOM = 4 << 20, /* bytes of values that a look reads; a step's have fewer */
 	SWEEP_MAX = 1000,
 	READ_BATCH = 50,
 	WRITE_BATCH = 100,
@@ -34,6 +36,9 @@ struct look {
 	struct arena *arena;
 	struct plan_run run;
 	struct plan *plan;
+	uint64_t random;
+	struct list wants; /* struct str: names of values that are read */
+	struct map *values; /* struct plan_value */
 	bool again;
 };
 
@@ -47,9 +52,8 @@ static void look_start(struct look *l);
 static void reads_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void look_on_read(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
-static bool needs_context(const struct plan_run *r);
-static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e);
 static void look_plan(struct look *l);
+static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e);
 static void writes_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void look_on_written(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
@@ -111,6 +115,7 @@ void progress_run(struct app *app, struct str run_id)
 static void look_drop(struct look *l)
 {
 	(void)map_remove(l->app->progress->looks, l->run.id);
+	map_free(l->values);
 	arena_drop(l->arena);
 	mem_free(l);
 }
@@ -122,6 +127,7 @@ static void look_start(struct look *l)
 	struct err e;
 
 	l->again = false;
+	id_random(&l->random, sizeof l->random);
 	if (p->stopped || db_group_add(p->reads, l, READ_BYTES, &e) < 0)
 		look_drop(l);
 }
@@ -146,6 +152,8 @@ static void look_done(struct look *l)
 		return;
 	}
 	struct str id = l->run.id;
+	map_free(l->values);
+	l->values = NULL;
 	l->arena = arena_new(LOOK_ARENA);
 	l->run = (struct plan_run){ .id = arena_str(l->arena, id) };
 	arena_drop(old);
@@ -288,7 +296,8 @@ static void look_write(struct look *l)
 	struct progress *p = l->app->progress;
 	struct err e;
 
-	if (db_group_add(p->writes, l, l->run.n * STEP_BYTES, &e) < 0)
+	size_t bytes = l->run.n * STEP_BYTES + plan_spec_bytes(l->plan);
+	if (db_group_add(p->writes, l, bytes, &e) < 0)
 		look_fail(l, &e);
 }
 
@@ -311,22 +320,22 @@ static void look_on_read(
 		look_fail(l, &bad);
 		return;
 	}
-	if (needs_context(&l->run)) {
-		struct db_unit *u = db_unit(l->app->db, l->arena);
-		engine_store_context(u, l->run.id);
-		db_send(u, DB_READ, look_on_context, l);
-	} else {
-		look_plan(l);
-	}
+	look_plan(l);
 }
 
-/* Somebody waits for what others put out. */
-static bool needs_context(const struct plan_run *r)
+static void read_values(struct look *l, const struct db_rows *r)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (r->steps[i].late && r->steps[i].state == STEP_WAITING)
-			return true;
-	return false;
+	size_t size = db_col(r, "size"), value = db_col(r, "value");
+
+	l->values = map_new();
+	for (size_t i = 0; i < r->n; i++) {
+		struct plan_value *v = arena_new_of(l->arena, struct plan_value);
+		*v = (struct plan_value){ .size = db_int(r, i, size),
+			.here = !db_is_null(r, i, value),
+			.text = arena_str(l->arena, db_str(r, i, value)) };
+		(void)map_put(l->values, *list_at(&l->wants, struct str, i), v);
+	}
+	l->run.values = l->values;
 }
 
 static int read_context(struct look *l, const struct db_rows *r, struct err *e)
@@ -337,10 +346,9 @@ static int read_context(struct look *l, const struct db_rows *r, struct err *e)
 	*scope = (struct spec_scope){ .run_id = l->run.id };
 	l->run.scope = scope;
 	if (field_decode_reply(pipeline_spec_fields, text_of(l, r, 0, "spec"), l->arena, spec, e) <
-			0 ||
-		spec_fill_inputs(spec, text_of(l, r, 0, "inputs"), false, l->arena, scope, e) < 0)
+		0)
 		return -1;
-	return read_pairs(l, text_of(l, r, 0, "outputs"), &scope->outputs, e);
+	return spec_fill_inputs(spec, text_of(l, r, 0, "inputs"), false, l->arena, scope, e);
 }
 
 static void look_on_context(void *arg, const struct db_rows *rows, const struct err *e)
@@ -348,22 +356,33 @@ static void look_on_context(void *arg, const struct db_rows *rows, const struct 
 	struct look *l = arg;
 	struct err bad = *e;
 
-	if (e->code == ERR_OK && rows[0].n == 0)
+	if (e->code == ERR_OK && rows[0].n == 0) {
 		look_done(l);
-	else if (e->code != ERR_OK || read_context(l, &rows[0], &bad) < 0)
+	} else if (e->code != ERR_OK || read_context(l, &rows[0], &bad) < 0) {
 		look_fail(l, &bad);
-	else
+	} else {
+		read_values(l, &rows[1]);
 		look_plan(l);
+	}
+}
+
+static void ask_context(struct look *l)
+{
+	struct db_unit *u = db_unit(l->app->db, l->arena);
+
+	engine_store_context(u, l->run.id);
+	engine_store_values(u, l->run.id, l->wants.items, l->wants.n, VALUES_ROOM);
+	db_send(u, DB_READ, look_on_context, l);
 }
 
 static void look_plan(struct look *l)
 {
-	uint64_t random;
 	struct err bad;
 
-	id_random(&random, sizeof random);
-	if (plan_make(&l->run, clock_now(l->app->clock), random, l->arena, &l->plan, &bad) < 0) {
+	if (plan_make(&l->run, clock_now(l->app->clock), l->random, l->arena, &l->plan, &bad) < 0) {
 		look_fail(l, &bad);
+	} else if (l->plan != NULL && plan_wants(l->plan, &l->wants)) {
+		ask_context(l);
 	} else if (l->plan != NULL) {
 		look_write(l);
 	} else {
@@ -419,6 +438,7 @@ static void look_on_written(
 	}
 	app_changed(l->app);
 	sched_queued(l->app->sched, plan_queue(l->plan));
+	l->again |= plan_leaves(l->plan);
 	int state = plan_run_state(l->plan);
 	if (state == RUN_FINISHING)
 		finish_run(l->app, l->run.id);

@@ -16,6 +16,9 @@ int spec_read(
 /* The words of a step's `run`: a list as it is, a string as /bin/sh -c. Items are struct str. */
 int spec_argv(struct str run_json, struct arena *a, struct list *ret, struct err *e) MUST_CHECK;
 
+/* What a step has put out, by its whole name: "steps.check.outputs.ok". */
+typedef bool spec_output_find(void *arg, struct str name, struct str *ret);
+
 /* What ${…} may stand for in one run. window: of a decision, 0 without one. */
 struct spec_scope {
 	struct str run_id;
@@ -23,10 +26,10 @@ struct spec_scope {
 	const struct input_rule *rules;
 	const struct render_value *inputs; /* by rule */
 	size_t inputs_n;
-	/* struct field_pair: "steps.check.outputs.ok" and what the file holds */
-	struct list outputs;
+	spec_output_find *output; /* NULL: of none is known what it has put out */
+	void *output_arg;
 	struct list matrix; /* struct field_pair: of the step that is filled in */
-	bool later; /* other outputs come later */
+	bool later; /* outputs come later */
 };
 /* The rules of the spec's inputs, in their order. */
 int spec_input_rules(const struct pipeline_spec *spec, struct arena *a, struct input_rule **ret,
@@ -65,6 +68,8 @@ int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, stru
 /* The same for one step, of which all must be known. */
 int spec_render_step(struct step_spec *s, const struct spec_scope *scope, struct arena *a,
 	struct err *e) MUST_CHECK;
+/* The names of outputs that a step's texts hold, each once: struct str. */
+void spec_wanted_outputs(const struct step_spec *s, struct arena *a, struct list *ret);
 /* One text under a scope; for the inputs of a retraining. */
 int spec_render_text(struct str text, const struct spec_scope *scope, struct arena *a,
 	struct str *ret, struct err *e) MUST_CHECK;

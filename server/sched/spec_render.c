@@ -1,5 +1,6 @@
 /* Replacing ${…}: what is known when a run is made at once, what its steps put out when the step
  * that names it becomes ready. */
+#include "lib/base/map.h"
 #include "lib/json/json_read.h"
 #include "lib/json/json_write.h"
 #include "server/core/image.h"
@@ -19,18 +20,15 @@ enum { STEP_BYTES_MAX = SPEC_ARGV_BYTES_MAX, PIPELINE_BYTES_MAX = 4 << 20 };
 /* "steps.check.outputs.ok"; a line's end at the end of the file is not part of the value. */
 static bool find_output(const struct spec_scope *s, struct str name, struct render_value *ret)
 {
+	struct str v;
+
 	*ret = (struct render_value){ .kind = RENDER_LATER };
-	for (size_t i = 0; i < s->outputs.n; i++) {
-		const struct field_pair *p = list_at(&s->outputs, struct field_pair, i);
-		struct str v = p->value;
-		if (!str_eq(p->key, name))
-			continue;
-		if (v.n > 0 && v.p[v.n - 1] == '\n')
-			v.n--;
-		*ret = (struct render_value){ .kind = RENDER_TEXT, .text = v };
-		return true;
-	}
-	return s->later;
+	if (s->output == NULL || !s->output(s->output_arg, name, &v))
+		return s->later;
+	if (v.n > 0 && v.p[v.n - 1] == '\n')
+		v.n--;
+	*ret = (struct render_value){ .kind = RENDER_TEXT, .text = v };
+	return true;
 }
 
 static bool find_key(const struct list *matrix, struct str key, struct render_value *ret)
@@ -325,4 +323,65 @@ int spec_render(struct pipeline_spec *spec, const struct spec_scope *scope, stru
 		return 0;
 	err_field_prefix(e, "spec");
 	return -1;
+}
+
+/* ---- what is named ---- */
+
+struct wanted {
+	struct map *seen;
+	struct str *names;
+	size_t n, room;
+	struct arena *a;
+};
+
+static void note_name(struct wanted *w, struct str name)
+{
+	if (map_put(w->seen, name, w) != NULL)
+		return;
+	if (w->n == w->room) {
+		struct str *more = arena_array_of(w->a, struct str, 2 * w->room + 8);
+		if (w->n != 0)
+			memcpy(more, w->names, w->n * sizeof *more);
+		w->names = more;
+		w->room = 2 * w->room + 8;
+	}
+	w->names[w->n++] = arena_str(w->a, name);
+}
+
+static bool find_nothing(const void *arg, struct str name, struct render_value *ret)
+{
+	struct wanted *const *w = arg;
+
+	*ret = (struct render_value){ .kind = RENDER_LATER };
+	if (str_starts(name, STR("steps.")) && str_find(name, STR(".outputs.")) >= 6)
+		note_name(*w, name);
+	return true;
+}
+
+/* What cannot be read here is refused when the step is filled in. */
+static void note_text(struct wanted *w, struct str text)
+{
+	const struct render_scope rs = { .find = find_nothing, .arg = &w };
+	struct str out;
+	struct err e;
+
+	if (render_has_reference(text))
+		(void)(render_text(text, &rs, SPEC_ARGV_BYTES_MAX, w->a, &out, NULL, &e) < 0);
+}
+
+void spec_wanted_outputs(const struct step_spec *s, struct arena *a, struct list *ret)
+{
+	struct wanted w = { .seen = map_new(), .a = a };
+	struct list argv = { .n = 0 };
+	struct err e;
+
+	note_text(&w, s->condition);
+	if (spec_argv(s->run, a, &argv, &e) == 0)
+		for (size_t i = 0; i < argv.n; i++)
+			note_text(&w, *list_at(&argv, struct str, i));
+	note_text(&w, s->image);
+	for (size_t i = 0; i < s->env.n; i++)
+		note_text(&w, list_at(&s->env, struct field_pair, i)->value);
+	map_free(w.seen);
+	*ret = (struct list){ w.names, w.n };
 }

@@ -1,6 +1,7 @@
 #include "server/store/engine_store.h"
 
 #include "gen/sql.h"
+#include "lib/base/mem.h"
 
 void engine_store_looks(struct db_unit *u, const struct str *run_ids, size_t n)
 {
@@ -96,14 +97,32 @@ void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n)
 		db_stmt(u, SQL_ENGINE_GATHER, DB_TEXTS(ids, n));
 }
 
-void engine_store_look(struct db_unit *u, struct str run_id, bool look)
+void engine_store_look(struct db_unit *u, const struct str *run_ids, const bool *looks, size_t n)
 {
-	db_stmt(u, SQL_ENGINE_LOOK_SET, DB_TEXT(run_id), DB_BOOL(look));
+	if (n != 0)
+		db_stmt(u, SQL_ENGINE_LOOK_SET, DB_TEXTS(run_ids, n), DB_BOOLS(looks, n));
 }
 
 void engine_store_context(struct db_unit *u, struct str run_id)
 {
 	db_stmt(u, SQL_ENGINE_CONTEXT, DB_TEXT(run_id));
+}
+
+void engine_store_values(
+	struct db_unit *u, struct str run_id, const struct str *names, size_t n, size_t room)
+{
+	struct str *steps = mem_new(n + 1, sizeof *steps), *keys = mem_new(n + 1, sizeof *keys);
+
+	for (size_t i = 0; i < n; i++) {
+		ptrdiff_t at = str_find(names[i], STR(".outputs."));
+		BUG_ON(at < 6);
+		steps[i] = str_slice(names[i], 6, (size_t)at - 6);
+		keys[i] = str_slice(names[i], (size_t)at + 9, names[i].n);
+	}
+	db_stmt(u, SQL_ENGINE_VALUES, DB_TEXT(run_id), DB_TEXTS(steps, n), DB_TEXTS(keys, n),
+		DB_INT((int64_t)room));
+	mem_free(steps);
+	mem_free(keys);
 }
 
 void queue_rows_init(struct queue_rows *q, size_t room, struct arena *a)

@@ -38,10 +38,13 @@ void engine_store_take(
 	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n);
 /* Each has the outputs of all its combinations. */
 void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n);
-/* Marks the run as to be looked at, or not any more. */
-void engine_store_look(struct db_unit *u, struct str run_id, bool look);
+/* Marks runs as to be looked at, or not any more. */
+void engine_store_look(struct db_unit *u, const struct str *run_ids, const bool *looks, size_t n);
 /* Columns as in schema/queries/engine.sql. */
 void engine_store_context(struct db_unit *u, struct str run_id);
+/* One row for each name, "steps.NAME.outputs.KEY", in their order: size, value. room: bytes. */
+void engine_store_values(
+	struct db_unit *u, struct str run_id, const struct str *names, size_t n, size_t room);
 
 /* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);

@@ -182,6 +182,11 @@ void attempt_store_held(
 	db_stmt(u, SQL_ATTEMPT_HELD, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch));
 }
 
+void attempt_store_other_values(struct db_unit *u, struct str attempt_id)
+{
+	db_stmt(u, SQL_ATTEMPT_OTHER_VALUES, DB_TEXT(attempt_id));
+}
+
 void attempt_store_reads_blob(struct db_unit *u, struct str attempt_id, struct str digest)
 {
 	db_stmt(u, SQL_ATTEMPT_READS_BLOB, DB_TEXT(attempt_id), DB_BYTES(digest));

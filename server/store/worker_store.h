@@ -36,6 +36,8 @@ void worker_store_delivered(struct db_unit *u, const struct str *attempt_ids, si
 /* Row: id, step_id, run_id, project_id, spec when the worker holds the attempt under the epoch. */
 void attempt_store_held(
 	struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch);
+/* Row: bytes of the values that other steps of its run have put out. */
+void attempt_store_other_values(struct db_unit *u, struct str attempt_id);
 /* Row: digest, size of a blob that the attempt reads. */
 void attempt_store_reads_blob(struct db_unit *u, struct str attempt_id, struct str digest);
 void step_store_output(struct db_unit *u, struct str step_id, struct str name,

@@ -44,6 +44,35 @@ def refused(api, source, field, words, **kw):
     assert words in at["detail"], e
 
 
+def test_values_of_a_run_may_be_more_than_a_look_holds(api, worker, server, shared):
+    """Steps have put out 36 MiB: those that name some of it get it, those that name too much fail, and no step adds to it."""
+    never = {"run": ["true"], "placement": {"requires": {"no": "such"}},
+             "outputs": {f"v{k}": {"path": f"v{k}", "kind": "value"} for k in range(4)}}
+    makers = {f"p{i}": never for i in range(150)}
+    users = {f"c{i}": {"needs": ["go", f"p{i}"], "env": {f"V{k}": "${steps.p%d.outputs.v%d}" % (i, k) for k in range(4)},
+                       "run": ["sh", "-c", "echo $${#V0} $${#V1} $${#V2} $${#V3}"]} for i in range(36)}
+    run = submit(api, "demo", pipeline("much", {
+        **makers, **users, "go": {"run": f"until [ -e {shared}/go ]; do sleep 0.05; done"},
+        "more": {"needs": ["go"], **put(v="one more")},
+        "greedy": {"needs": ["go", *list(makers)[:20]], "env": {f"V{i}": "${steps.p%d.outputs.v1}" % i for i in range(20)},
+                   "run": ["true"]}}))["id"]
+    values = ", ".join(f"'v{k}', jsonb_build_object('kind', 'value', 'value', repeat('x', 6{k}000))" for k in range(4))
+    server.sql(f"DELETE FROM queue q USING step s WHERE s.id = q.step_id AND s.run_id = '{run}' AND s.name LIKE 'p%';"
+               f" UPDATE step SET state = 'succeeded', queued_at = now(), ended_at = now(),"
+               f" outputs = jsonb_build_object({values}) WHERE run_id = '{run}' AND name LIKE 'p%'")
+    (shared / "go").touch()
+    ended = wait_for_run(api, run, 60)
+    steps = {}
+    for line in server.sql(f"SELECT name, id, state, reason, message FROM step WHERE run_id = '{run}'"):
+        name, *rest = line.split("|")
+        steps[name] = rest
+    assert ended["state"] == "failed" and {steps[name][1] for name in users} == {"succeeded"}
+    assert raw_log(api, steps["c35"][0], "stdout") == b"60000 61000 62000 63000\n"
+    assert steps["greedy"][2:] == ["bad_value", "names values of 1220000 bytes in all: command and variables have at most "
+                                   "1048576 bytes, filled in"]
+    assert steps["more"][2] == "output_invalid" and "v: the values of a run's steps have at most 16777216 bytes" in steps["more"][3]
+
+
 def test_values_go_to_later_steps(api, worker):
     inputs = {"name": {"type": "string", "default": "x"}, "day": {"type": "date", "default": "2001-02-03"}}
     _, steps = run_to_end(api, pipeline("values", {
