@@ -24,11 +24,11 @@ const struct field blocked_fields[] = {
 #define THIS blocker
 static const struct field blocker_fields[] = {
 	{ "kind", FIELD_STR, R, AT(kind),
-		.doc = "pool, sensitivity, runtime, requires, avoids, gpus, memory, cpus, disk, "
-		       "together, nodes, kept, preempting, quota, offline, draining, needs, group, "
-		       "backoff, "
-		       "new, placing, "
-		       "preparing" },
+		.doc = "pool, sensitivity, runtime, isolated, requires, avoids, gpus, memory, "
+		       "cpus, disk, "
+		       "together, nodes, kept, preempting, quota, offline, draining, needs, "
+		       "parallel, "
+		       "group, backoff, new, placing, preparing" },
 	{ "message", FIELD_STR, R | FIELD_TEXT, AT(message), .doc = "The same in words" },
 	{ "unsatisfiable", FIELD_BOOL, R, AT(unsatisfiable),
 		.doc = "No waiting helps: the fleet or the step must change" },

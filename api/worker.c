@@ -42,6 +42,9 @@ const struct field worker_fields[] = {
 	{ "release", FIELD_STR, R, AT(release), .doc = "Version of its program" },
 	{ "boot_id", FIELD_STR, R, AT(boot_id), .doc = "Changes when its host restarts" },
 	{ "runtimes", FIELD_LIST, R, AT(runtimes), .item = FIELD_STR, .doc = "What it can start" },
+	{ "isolated", FIELD_LIST, R | E, AT(isolated), .item = FIELD_STR,
+		.doc = "Runtimes in which the ranks of a step on several workers would not reach "
+		       "each other, so that it gets none" },
 	{ "cpus", FIELD_REAL, R, AT(cpus), .doc = "CPU cores" },
 	{ "memory", FIELD_INT, R, AT(memory), .doc = "Bytes of memory" },
 	{ "disk_free", FIELD_INT, R, AT(disk_free), .doc = "Bytes free in its work folder" },
@@ -123,6 +126,9 @@ const struct field sync_request_fields[] = {
 	{ "release", FIELD_STR, Q, AT(release), .max = 31, .doc = "Version of the program" },
 	{ "runtimes", FIELD_LIST, Q, AT(runtimes), .item = FIELD_STR, .item_max = 31, .max = 8,
 		.doc = "What it can start" },
+	{ "isolated", FIELD_LIST, E, AT(isolated), .item = FIELD_STR, .item_max = 31, .max = 8,
+		.doc = "Runtimes in which others do not reach the ranks of a step on several "
+		       "workers" },
 	{ "cpus", FIELD_REAL, Q, AT(cpus), .rmin = 0.01, .rmax = 100000, .doc = "CPU cores" },
 	{ "memory", FIELD_INT, Q, AT(memory), .min = 1, .max = INT64_MAX,
 		.doc = "Bytes of memory" },

@@ -36,7 +36,7 @@ struct worker {
 	struct str labels; /* JSON */
 	int state;
 	struct str release, boot_id;
-	struct list runtimes; /* struct str */
+	struct list runtimes, isolated; /* struct str */
 	double cpus;
 	int64_t memory, disk_free;
 	struct str devices; /* JSON list of devices */
@@ -85,6 +85,7 @@ struct sync_attempt {
 struct sync_request {
 	struct str boot_id, release;
 	struct list runtimes; /* struct str */
+	struct list isolated; /* struct str: runtimes in which others do not reach a gang's ranks */
 	double cpus;
 	int64_t memory, disk_free;
 	struct list devices; /* struct device */

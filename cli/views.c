@@ -196,8 +196,8 @@ VIEW(closed, "/closed", { "CLOSED", "/closed" }, { "DECISIONS", "/decisions" });
 
 VIEW(worker, "/name", { "NAME", "/name" }, { "ID", "/id" }, { "POOL", "/pool" },
 	{ "STATE", "/state", COLUMN_STATE }, { "ONLINE", "/online" }, { "RUNNING", "/running" },
-	{ "RUNTIMES", "/runtimes", NARROW }, { "CPUS", "/cpus", COLUMN_REAL, NARROW },
-	{ "MEMORY", "/memory", COLUMN_SIZE, NARROW },
+	{ "RUNTIMES", "/runtimes", NARROW }, { "ISOLATED", "/isolated", DETAILS },
+	{ "CPUS", "/cpus", COLUMN_REAL, NARROW }, { "MEMORY", "/memory", COLUMN_SIZE, NARROW },
 	{ "DISK FREE", "/disk_free", COLUMN_SIZE, DETAILS },
 	{ "GPUS", "/devices", SHAPED(devices) }, { "LABELS", "/labels", COLUMN_PAIRS, NARROW },
 	{ "RELEASE", "/release", DETAILS }, { "SEEN", "/seen_at", T }, { "WARNINGS", "/warnings" });

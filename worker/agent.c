@@ -353,6 +353,16 @@ static struct list report_runtimes(const struct agent *g, struct arena *a)
 	return (struct list){ names, n };
 }
 
+/* What a container of its own network runs, other hosts do not reach. */
+static struct list report_isolated(const struct agent *g, struct arena *a)
+{
+	struct str *names = arena_array_of(a, struct str, 1);
+	bool apart = g->runtimes[RUNTIME_DOCKER].r != NULL && !conf_gang_reachable(&g->conf);
+
+	names[0] = str_c(runtime_names[RUNTIME_DOCKER]);
+	return (struct list){ names, apart };
+}
+
 static size_t report_refused(const struct agent *g, struct sync_attempt *out)
 {
 	size_t n = 0;
@@ -407,6 +417,7 @@ void agent_report(struct agent *g, struct arena *a, struct sync_request *out)
 		.boot_id = str_c(g->host.boot_id),
 		.release = STR(TIDEMILL_VERSION),
 		.runtimes = report_runtimes(g, a),
+		.isolated = report_isolated(g, a),
 		.cpus = g->conf.cpus > 0 ? g->conf.cpus : g->host.cpus,
 		.memory = g->conf.memory > 0 ? g->conf.memory : g->host.memory,
 		.disk_free = disk_free,

@@ -22,6 +22,13 @@ extern const struct conf_row worker_conf_rows[];
 /* "gpu-01.lan" of "https://gpu-01.lan:8443/x", "[fd00::1]" with its brackets; "": it names
  * none. */
 struct str worker_conf_host(struct str url);
+
+/* Whether other hosts reach what containers of a step on several workers listen at. */
+static inline bool conf_gang_reachable(const struct worker_conf *c)
+{
+	return c->gang_host_network || str_is(c->docker_network, "host");
+}
+
 /* What the table cannot say; normalises addresses and paths. ERR_INVALID names the setting. */
 int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e) MUST_CHECK;
 

@@ -32,7 +32,7 @@ static void gang_on_gone(void *arg);
 bool job_gang_reachable(const struct job *j, const struct runtime *r)
 {
 	return j->task.ranks < 2 || strcmp(runtime_name(r), runtime_names[RUNTIME_DOCKER]) != 0 ||
-	       j->agent->conf.gang_host_network || str_is(j->agent->conf.docker_network, "host");
+	       conf_gang_reachable(&j->agent->conf);
 }
 
 void job_gang_wait(struct job *j)

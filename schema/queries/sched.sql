@@ -32,13 +32,13 @@ SELECT step_id, run_id, project_id, priority, cpus, memory, disk, pool, request,
 WHERE step_id = ANY ($1);
 
 -- name: sched_workers :many
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
 	w.lost_at, s.seen_at
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.state <> 'disabled';
 
 -- name: sched_worker :one
 -- params: id text
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
 	w.lost_at, s.seen_at
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 AND w.state <> 'disabled';
 

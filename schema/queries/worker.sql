@@ -20,7 +20,7 @@ INSERT INTO token (id, kind, mac, name, worker_id, expires_at) SELECT $1, 'wk', 
 
 -- name: worker_get :one
 -- params: id_or_name text, offline_after_us bigint
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices,
 	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $2 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running
@@ -28,7 +28,7 @@ FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w
 
 -- name: worker_list :many
 -- params: after text, count bigint, offline_after_us bigint
-SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.cpus, w.memory, w.disk_free, w.devices,
+SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices,
 	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $3 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running,
@@ -69,13 +69,13 @@ ON CONFLICT (worker_id) DO UPDATE SET seen_at = greatest(worker_seen.seen_at, ex
 
 -- What the worker says of itself; an event only when something but free disk has changed.
 -- name: worker_inventory :exec
--- params: id text, boot_id text, release text, runtimes text[], cpus float8, memory bigint, disk_free bigint, devices jsonb, warnings jsonb
+-- params: id text, boot_id text, release text, runtimes text[], cpus float8, memory bigint, disk_free bigint, devices jsonb, warnings jsonb, isolated text[]
 WITH changed AS (
 	UPDATE worker w SET boot_id = $2, release = $3, runtimes = $4, cpus = $5, memory = $6, disk_free = $7, devices = $8,
-		warnings = $9, version = w.version + 1
+		warnings = $9, isolated = $10, version = w.version + 1
 	FROM (SELECT * FROM worker WHERE id = $1) o
-	WHERE w.id = o.id AND (o.boot_id, o.release, o.runtimes, o.cpus, o.memory, o.devices, o.warnings)
-		IS DISTINCT FROM ($2, $3, $4, $5, $6, $8, $9)
+	WHERE w.id = o.id AND (o.boot_id, o.release, o.runtimes, o.cpus, o.memory, o.devices, o.warnings, o.isolated)
+		IS DISTINCT FROM ($2, $3, $4, $5, $6, $8, $9, $10)
 	RETURNING w.id
 )
 INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM changed;

@@ -218,7 +218,7 @@ static void take_gpus(struct place_pass *p, struct place_slot *slot, const uint6
 static int choose_runtime(const struct place_step *s, const struct place_worker *w)
 {
 	for (uint8_t i = 0; i < s->runtimes_n; i++)
-		if ((w->runtimes >> s->runtimes[i] & 1) != 0)
+		if ((place_runtimes(w, s) >> s->runtimes[i] & 1) != 0)
 			return s->runtimes[i];
 	BUG_ON(true);
 }

@@ -153,6 +153,7 @@ struct place_worker {
 	const struct place_label *labels;
 	uint32_t labels_n;
 	uint32_t runtimes; /* bit r: it offers runtime r */
+	uint32_t isolated; /* bit r: ranks of a gang that runtime r starts here are not reached */
 	double cpus_free, cpus; /* free now, in all */
 	uint64_t memory_free, memory;
 	uint64_t disk_free;

@@ -68,11 +68,13 @@ static void ask_labels(struct offer *o, const struct place_step *s, const struct
 					.value = s->avoids[i].value });
 }
 
-static void ask_runtime(struct offer *o, const struct place_pass *p, const struct place_worker *w)
+static void ask_runtime(struct offer *o, const struct place_pass *p, const struct place_step *s,
+	const struct place_worker *w)
 {
-	unsigned first = (unsigned)__builtin_ctz(w->runtimes | UINT32_C(1) << 31);
+	uint32_t runtimes = place_runtimes(w, s);
+	unsigned first = (unsigned)__builtin_ctz(runtimes | UINT32_C(1) << 31);
 
-	if (w->runtimes == 0 || p->s->runtimes == NULL)
+	if (runtimes == 0 || p->s->runtimes == NULL)
 		o->possible = false;
 	else
 		edit(o, &(struct place_edit){
@@ -155,7 +157,7 @@ static struct offer ask(const struct place_pass *p, uint32_t step, uint32_t at)
 	cut(&o, PLACE_EDIT_DISK, shape->need[DIM_DISK], (int64_t)slot->disk);
 	ask_labels(&o, s, w);
 	if (!place_offers(w, s))
-		ask_runtime(&o, p, w);
+		ask_runtime(&o, p, s, w);
 	if (!str_eq(w->pool, s->pool))
 		edit(&o, &(struct place_edit){ .kind = PLACE_EDIT_POOL, .what = w->pool });
 	ask_time(&o, p, slot, step);

@@ -228,14 +228,15 @@ static bool same_where(const struct place_pass *p, uint32_t item, uint32_t step)
 	const struct place_step *a = &p->s->steps[p->wheres[item].step], *b = &p->s->steps[step];
 
 	return str_eq(a->pool, b->pool) && a->sensitivity == b->sensitivity &&
-	       runtime_bits(a) == runtime_bits(b) &&
+	       (a->nodes > 1) == (b->nodes > 1) && runtime_bits(a) == runtime_bits(b) &&
 	       same_labels(a->requires, a->requires_n, b->requires, b->requires_n) &&
 	       same_labels(a->avoids, a->avoids_n, b->avoids, b->avoids_n);
 }
 
 static uint64_t where_hash(const struct place_step *s, uint64_t seed)
 {
-	uint64_t h = mix(mix(str_hash(s->pool, seed), runtime_bits(s)), s->sensitivity);
+	uint64_t h = mix(mix(str_hash(s->pool, seed), runtime_bits(s)),
+		s->sensitivity * 2U + (s->nodes > 1));
 
 	for (uint32_t i = 0; i < s->requires_n; i++)
 		h = mix(h, label_hash(&s->requires[i], seed));
@@ -265,7 +266,8 @@ static bool slot_could(const struct place_pass *p, const struct place_slot *slot
 {
 	const struct place_worker *w = &p->s->workers[slot->worker];
 
-	if (slot->pool != h->pool || (w->runtimes & h->runtimes) == 0 || !str_eq(w->pool, s->pool))
+	if (slot->pool != h->pool || (place_runtimes(w, s) & h->runtimes) == 0 ||
+		!str_eq(w->pool, s->pool))
 		return false;
 	for (uint32_t i = 0; i < s->requires_n; i++)
 		if (!has_label(slot, w, &s->requires[i], h -> requires[i]))

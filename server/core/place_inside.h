@@ -150,6 +150,12 @@ static inline bool place_allows(const struct place_pool *pool, const struct plac
 	return (pool->sensitivities >> s->sensitivity & 1) != 0;
 }
 
+/* Runtimes by which the worker can run the step: of a gang, those in which ranks are reached. */
+static inline uint32_t place_runtimes(const struct place_worker *w, const struct place_step *s)
+{
+	return s->nodes > 1 ? w->runtimes & ~w->isolated : w->runtimes;
+}
+
 /* place.c: how well the slot fits, the least first; UINT64_MAX: it does not. */
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds);

@@ -8,8 +8,8 @@
 const char *place_blocker_name(enum place_blocker_kind k)
 {
 	static const char *const names[PLACE_BLOCKER_KINDS] = { "pool", "sensitivity", "runtime",
-		"requires", "avoids", "gpus", "memory", "cpus", "disk", "together", "nodes", "kept",
-		"preempting", "quota", "offline", "draining" };
+		"isolated", "requires", "avoids", "gpus", "memory", "cpus", "disk", "together",
+		"nodes", "kept", "preempting", "quota", "offline", "draining" };
 
 	BUG_ON((unsigned)k >= PLACE_BLOCKER_KINDS);
 	return names[k];
@@ -198,7 +198,12 @@ static void explain_nodes(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	(void)str_print(out, PLACE_TEXT_MAX, "needs %lld workers with %.*s each",
 		(long long)b->need, STR_ARG(b->what));
 	n = strlen(out);
-	if (b->never)
+	if (b->never && b->isolated != 0)
+		(void)str_print(out + n, PLACE_TEXT_MAX - n,
+			"; pool %.*s has %lld, and %u more where containers do not reach each "
+			"other (gang-host-network)",
+			STR_ARG(names_shown(b->pool)), all, b->isolated);
+	else if (b->never)
 		(void)str_print(out + n, PLACE_TEXT_MAX - n, "; pool %.*s has %lld",
 			STR_ARG(names_shown(b->pool)), all);
 	else if (b->workers < b->need)
@@ -291,6 +296,12 @@ const char *place_explain(char out[PLACE_TEXT_MAX], const struct place_blocker *
 	case PLACE_RUNTIME:
 		(void)str_print(out, PLACE_TEXT_MAX, "%s offers %.*s", who,
 			STR_ARG(b->what.n != 0 ? b->what : STR("a runtime that it accepts")));
+		break;
+	case PLACE_ISOLATED:
+		(void)str_print(out, PLACE_TEXT_MAX,
+			"%s lets what %.*s runs for several nodes reach each other "
+			"(gang-host-network)",
+			who, STR_ARG(b->what.n != 0 ? b->what : STR("a runtime")));
 		break;
 	case PLACE_REQUIRES:
 	case PLACE_AVOIDS: explain_label(out, b, who); break;

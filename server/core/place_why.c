@@ -18,12 +18,17 @@ bool place_labelled(const struct place_worker *w, const struct place_label *l)
 	return false;
 }
 
-bool place_offers(const struct place_worker *w, const struct place_step *s)
+static bool has_one(uint32_t runtimes, const struct place_step *s)
 {
 	for (uint8_t i = 0; i < s->runtimes_n; i++)
-		if ((w->runtimes >> s->runtimes[i] & 1) != 0)
+		if ((runtimes >> s->runtimes[i] & 1) != 0)
 			return true;
 	return false;
+}
+
+bool place_offers(const struct place_worker *w, const struct place_step *s)
+{
+	return has_one(place_runtimes(w, s), s);
 }
 
 struct str place_name(const struct place_worker *w)
@@ -55,8 +60,10 @@ static enum place_blocker_kind refusal(
 		return PLACE_NO_POOL;
 	if (!allowed)
 		return PLACE_SENSITIVITY;
-	if (!place_offers(w, s))
+	if (!has_one(w->runtimes, s))
 		return PLACE_RUNTIME;
+	if (!place_offers(w, s))
+		return PLACE_ISOLATED;
 	for (uint32_t i = 0; i < s->requires_n; i++)
 		if (!place_labelled(w, &s->requires[i]))
 			return PLACE_REQUIRES;
@@ -118,7 +125,7 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 	}
 	if (b->kind == PLACE_SENSITIVITY)
 		b->what = str_c(place_sensitivity_names[s->sensitivity]);
-	if (b->kind == PLACE_RUNTIME)
+	if (b->kind == PLACE_RUNTIME || b->kind == PLACE_ISOLATED)
 		b->what = runtimes_text(p, s);
 	if (b->kind == PLACE_REQUIRES || b->kind == PLACE_AVOIDS)
 		blame_label(p, s, b);
@@ -408,6 +415,9 @@ static void why_nodes(
 	b->most_free = fits;
 	b->most_all = able;
 	b->workers = there;
+	for (size_t i = 0; i < p->s->workers_n; i++)
+		b->isolated += refusal(&p->s->workers[i], &p->s->steps[shape->step], true) ==
+			       PLACE_ISOLATED;
 	shape->blockers_n = 0;
 	if (fits == 0 && there >= shape->nodes) {
 		why_amounts(p, shape, there, false);

@@ -18,6 +18,7 @@ enum place_blocker_kind {
 	PLACE_NO_POOL, /* no worker belongs to the pool */
 	PLACE_SENSITIVITY, /* the pool does not allow what the step is; what = that */
 	PLACE_RUNTIME, /* none of the workers offers a runtime of the step's; what = their names */
+	PLACE_ISOLATED, /* … lets the ranks of a gang reach each other; what = names of runtimes */
 	PLACE_REQUIRES, /* … has all labels; what, value = the one that most of them lack */
 	PLACE_AVOIDS, /* … is free of labels to be avoided; what, value = the most common one */
 	PLACE_GPUS, /* GPUs of one worker that match; what = "H100, 40 GiB or more each", or "" */
@@ -28,7 +29,8 @@ enum place_blocker_kind {
 			   most_free of `need` wants; what = those it lacks */
 	PLACE_NODES, /* `need` workers at once, each with `what` ("2 GPUs, 8 CPUs"): most_free have
 			that free now, most_all have it in all, of which `workers` are online and
-			take work; never: most_all are too few */
+			take work, and `isolated` more are of no use to a gang; never: most_all are
+			too few */
 	PLACE_KEPT, /* what it needs is free on `worker`, and kept for the step `what` before it;
 		       until `until`, when that is known and a time limit that ends by then would do
 		     */
@@ -50,6 +52,7 @@ struct place_blocker {
 	uint32_t pool_workers; /* in the pool */
 	uint32_t nodes; /* PLACE_QUOTA: that the step wants at once */
 	uint32_t unwell; /* GPUs of `largest` that are not well */
+	uint32_t isolated; /* PLACE_NODES: workers where ranks do not reach each other */
 	int64_t need, most_free, most_all;
 	int64_t until;
 	struct str worker, worker_name; /* the one with most_free */

@@ -86,6 +86,9 @@ static uint64_t inventory_hash(const struct sync_request *in)
 	h = hash_number((int64_t)in->runtimes.n, h);
 	for (size_t i = 0; i < in->runtimes.n; i++)
 		h = str_hash(*list_at(&in->runtimes, struct str, i), h);
+	h = hash_number((int64_t)in->isolated.n, h);
+	for (size_t i = 0; i < in->isolated.n; i++)
+		h = str_hash(*list_at(&in->isolated, struct str, i), h);
 	h = hash_number((int64_t)in->warnings.n, h);
 	for (size_t i = 0; i < in->warnings.n; i++)
 		h = str_hash(*list_at(&in->warnings, struct str, i), h);

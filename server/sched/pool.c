@@ -460,6 +460,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 	struct arena *a = arena_new(OBJECT_ARENA);
 	struct host *h = arena_new_of(a, struct host);
 	struct list runtimes = db_list(r, i, db_col(r, "runtimes"), a);
+	struct list isolated = db_list(r, i, db_col(r, "isolated"), a);
 	struct jsn_doc *doc;
 	struct err e;
 
@@ -472,6 +473,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 		.name = text(a, r, i, "name"),
 		.pool = text(a, r, i, "pool"),
 		.runtimes = runtimes_of(&runtimes),
+		.isolated = runtimes_of(&isolated),
 		.cpus = db_real(r, i, db_col(r, "cpus")),
 		.memory = (uint64_t)db_int(r, i, db_col(r, "memory")),
 		.disk_free = (uint64_t)db_int(r, i, db_col(r, "disk_free")),

@@ -56,7 +56,7 @@ static struct list links_list(uint64_t links, int64_t room[64])
 
 static void put_worker(const struct place_worker *w, struct buf *out)
 {
-	int64_t runtimes[32];
+	int64_t runtimes[32], isolated[32];
 	struct line_gpu *gpus = mem_new((size_t)w->gpus_n + 1, sizeof *gpus);
 	int64_t(*links)[64] = mem_new((size_t)w->gpus_n + 1, sizeof *links);
 	struct line_worker l = { .kind = LINE_WORKER,
@@ -65,6 +65,7 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 		.pool = w->pool,
 		.labels = labels_list(w->labels, w->labels_n),
 		.runtimes = { runtimes, 0 },
+		.isolated = { isolated, 0 },
 		.gpus = { gpus, 0 },
 		.cpus = w->cpus,
 		.cpus_free = w->cpus_free,
@@ -77,9 +78,12 @@ static void put_worker(const struct place_worker *w, struct buf *out)
 		.draining = w->draining,
 		.avoided = w->avoided };
 
-	for (int r = 0; r < 32; r++)
+	for (int r = 0; r < 32; r++) {
 		if ((w->runtimes >> r & 1) != 0)
 			runtimes[l.runtimes.n++] = r;
+		if ((w->isolated >> r & 1) != 0)
+			isolated[l.isolated.n++] = r;
+	}
 	for (uint32_t i = 0; i < w->gpus_n; i++) {
 		const struct place_gpu *g = &w->gpus[i];
 		gpus[l.gpus.n++] = (struct line_gpu){ g->uuid, g->model, g->mig, (int64_t)g->memory,

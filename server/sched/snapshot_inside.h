@@ -53,7 +53,7 @@ struct line_gpu {
 struct line_worker {
 	int kind;
 	struct str id, name, pool;
-	struct list labels, runtimes, gpus;
+	struct list labels, runtimes, isolated, gpus;
 	double cpus, cpus_free;
 	int64_t memory, memory_free, disk_free, gpus_unwell, running;
 	bool offline, draining, avoided;

@@ -99,9 +99,12 @@ static const struct field gpu_fields[] = { TEXT(uuid), TEXT(model), AMOUNT(memor
 #undef THIS
 #define THIS line_worker
 static const struct field worker_line_fields[] = { KIND, TEXT(id), TEXT(name), TEXT(pool),
-	LABELS(labels), RUNTIMES(runtimes), REAL(cpus), REAL(cpus_free), AMOUNT(memory),
-	AMOUNT(memory_free), AMOUNT(disk_free), COUNT(gpus_unwell, UINT32_MAX),
-	COUNT(running, UINT32_MAX), FLAG(offline), FLAG(draining), FLAG(avoided),
+	LABELS(labels), RUNTIMES(runtimes),
+	{ "isolated", FIELD_LIST, FIELD_OMIT_EMPTY, AT(isolated), .item = FIELD_INT,
+		.max = RUNTIME_COUNT, .item_max = RUNTIME_COUNT - 1 },
+	REAL(cpus), REAL(cpus_free), AMOUNT(memory), AMOUNT(memory_free), AMOUNT(disk_free),
+	COUNT(gpus_unwell, UINT32_MAX), COUNT(running, UINT32_MAX), FLAG(offline), FLAG(draining),
+	FLAG(avoided),
 	{ "gpus", FIELD_LIST, Q, AT(gpus), .sub = gpu_fields, .size = sizeof(struct line_gpu),
 		.max = DEVICES_MAX },
 	{ 0 } };

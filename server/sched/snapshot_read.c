@@ -66,6 +66,8 @@ static struct place_worker read_worker(struct reader *r, const struct line_worke
 
 	for (size_t i = 0; i < l->runtimes.n; i++)
 		w.runtimes |= UINT32_C(1) << *list_at(&l->runtimes, int64_t, i);
+	for (size_t i = 0; i < l->isolated.n; i++)
+		w.isolated |= UINT32_C(1) << *list_at(&l->isolated, int64_t, i);
 	for (size_t i = 0; i < l->gpus.n; i++) {
 		const struct line_gpu *g = list_at(&l->gpus, struct line_gpu, i);
 		gpus[i] = (struct place_gpu){ g->uuid, g->model, g->mig, (uint64_t)g->memory,

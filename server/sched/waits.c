@@ -33,6 +33,15 @@ static struct str names_of(const struct list *needs, struct arena *a)
 	return text;
 }
 
+static struct list names_list(const struct list *needs, struct arena *a)
+{
+	struct list out = { arena_array_of(a, struct str, needs->n), needs->n };
+
+	for (size_t i = 0; i < needs->n; i++)
+		*list_at(&out, struct str, i) = list_at(needs, struct wait_need, i)->name;
+	return out;
+}
+
 static void explain_needs(const struct wait_facts *f, struct arena *a, struct step_wait *ret)
 {
 	if (f->held_by.n != 0) {
@@ -48,9 +57,26 @@ static void explain_needs(const struct wait_facts *f, struct arena *a, struct st
 	struct blocker *b = add(ret, "needs",
 		arena_printf(a, "waits for %s %.*s", f->needs.n == 1 ? "step" : "steps",
 			STR_ARG(names_of(&f->needs, a))));
-	b->steps = (struct list){ arena_array_of(a, struct str, f->needs.n), f->needs.n };
-	for (size_t i = 0; i < f->needs.n; i++)
-		*list_at(&b->steps, struct str, i) = list_at(&f->needs, struct wait_need, i)->name;
+	b->steps = names_list(&f->needs, a);
+}
+
+/* Others of its matrix go first. */
+static void explain_turn(const struct wait_facts *f, struct arena *a, struct step_wait *ret)
+{
+	if (f->needs.n != 0 || f->held_by.n != 0 || f->slots == 0 || f->mates.n < (size_t)f->slots)
+		return;
+	struct blocker *b = add(ret, "parallel",
+		arena_printf(a,
+			"waits for its turn: max_parallel of %.*s is %lld, and %.*s %s on "
+			"the way",
+			STR_ARG(f->matrix), (long long)f->slots, STR_ARG(names_of(&f->mates, a)),
+			f->mates.n == 1 ? "is" : "are"));
+	b->what = f->matrix;
+	b->unit = STR("steps");
+	b->need = 1;
+	b->most = f->slots;
+	b->has_need = b->has_free = b->has_most = true;
+	b->steps = names_list(&f->mates, a);
 }
 
 /* ---- on its way ---- */
@@ -225,12 +251,14 @@ void wait_explain(const struct wait_facts *f, const struct why_view *v, int64_t 
 		.deadline = f->deadline,
 		.blockers = { arena_array_of(a, struct blocker, BLOCKERS_MAX), 0 },
 		.as_of = now };
-	if (f->state == STEP_WAITING)
+	if (f->state == STEP_WAITING) {
 		explain_needs(f, a, ret);
-	else if (f->state == STEP_ASSIGNED)
+		explain_turn(f, a, ret);
+	} else if (f->state == STEP_ASSIGNED) {
 		explain_assigned(f, a, ret);
-	else if (f->state == STEP_QUEUED && f->queued && is_later(f, now))
+	} else if (f->state == STEP_QUEUED && f->queued && is_later(f, now)) {
 		explain_backoff(f, a, ret);
-	else if (wait_wants_view(f, now))
+	} else if (wait_wants_view(f, now)) {
 		explain_queued(f, v, deep, a, ret);
+	}
 }

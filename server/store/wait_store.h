@@ -18,6 +18,9 @@ struct wait_facts {
 	int64_t priority, memory, gpus, queued_at, not_before, deadline;
 	double cpus;
 	struct list needs; /* struct wait_need: those that have not succeeded */
+	int64_t slots; /* of its matrix: how many may be on their way; 0: all, or it has none */
+	struct str matrix;
+	struct list mates; /* struct wait_need: those that are */
 	struct str held_by; /* the concurrency group that holds its run back, or "" */
 	struct str holder; /* … for this run */
 	struct str attempt_state, attempt_reason, worker_id, worker; /* of the newest attempt */

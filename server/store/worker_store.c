@@ -75,7 +75,7 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 	db_stmt(u, SQL_WORKER_INVENTORY, DB_TEXT(id), DB_TEXT(in->boot_id),
 		DB_TEXT(text(in->release)), DB_TEXTS(in->runtimes.items, in->runtimes.n),
 		DB_REAL(in->cpus), DB_INT(in->memory), DB_INT(in->disk_free), DB_JSON_OF(&devices),
-		DB_JSON_OF(&warnings));
+		DB_JSON_OF(&warnings), DB_TEXTS(in->isolated.items, in->isolated.n));
 	db_stmt(u, SQL_WORKER_DISK, DB_TEXT(id), DB_INT(in->disk_free));
 	buf_done(&devices);
 	buf_done(&warnings);

@@ -291,6 +291,11 @@ def test_no_more_than_max_parallel_are_on_their_way(server, api, worker, shared)
     assert states() == ["running", "running", "waiting", "waiting", "waiting"]
     third = steps_of(api, run["id"])[3]
     assert third["blocked"]["message"] == "waits for its turn: 2 of s may run at a time"
+    w = api.get(f"/api/v1/steps/{third['id']}/blockers", expect=200).json()
+    names = [s["name"] for s in steps_of(api, run["id"]) if s["state"] == "running"]
+    [b] = w["blockers"]
+    assert b["message"] == f"waits for its turn: max_parallel of s is 2, and {names[0]} (running), {names[1]} (running) are on the way"
+    assert (b["kind"], b["what"], b["unit"], b["need"], b["free"], b["most"], b["steps"]) == ("parallel", "s", "steps", 1, 0, 2, names)
     (shared / "hold").unlink()
     assert wait_for_run(api, run["id"])["state"] == "succeeded"
     most = server.sql(f"""SELECT max(n) FROM (SELECT (SELECT count(*) FROM attempt b WHERE b.run_id = a.run_id

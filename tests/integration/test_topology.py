@@ -1,10 +1,13 @@
-"""GPUs that are near to each other: what the worker tells, and what steps get; a fake library of the driver, all else is real."""
+"""What workers tell of how things are wired, and what steps get of it: GPUs that are near to each other (a fake library of the
+driver, all else is real), and workers on which the ranks of a step reach each other."""
 import subprocess
 
 import pytest
 
 import stack
 from harness import SANITIZERS, program, until
+from test_engine import Hand, pipeline, submit as submit_text
+from test_queue import why_until
 
 GPUS = ["GPU-%08x-0000-4000-8000-000000000000" % i for i in range(8)]
 TOLD = {"FAKE_NVML_GPUS": "8", "FAKE_NVML_NUMA": "4", "FAKE_NVML_LINKS": "2"}  # two nodes; bridges between two each
@@ -53,3 +56,25 @@ def test_a_step_gets_gpus_that_are_near(server, admin, worker):
     go.touch()
     for run in (single, pair, other, four):
         assert stack.wait_for_run(admin, run)["state"] == "succeeded"
+
+
+def test_a_gang_goes_where_its_ranks_reach_each_other(server, admin):
+    admin.post("/api/v1/projects", {"name": "reach"}, expect=201)
+    hands = [Hand(server, admin, f"reach-{i}", pool="reach", runtimes=["docker"], isolated=["docker"]) for i in range(3)]
+    for hand in hands:
+        hand.sync()
+    step = "{run: [x], image: 'x:1', runtimes: [docker], placement: {pool: reach, nodes: 2}}"
+    run = submit_text(admin, "reach", pipeline({"a": step}))
+    [b] = why_until(admin, run, "isolated")["blockers"]
+    assert b["message"] == "no worker of pool reach lets what docker runs for several nodes reach each other (gang-host-network)"
+    assert (b["unsatisfiable"], b["workers"], b["what"]) == (True, 3, "docker")
+    assert admin.get("/api/v1/workers/reach-0", expect=200).json()["isolated"] == ["docker"]
+    hands[0].machine["isolated"] = []  # its operator has allowed it
+    hands[0].sync()
+    [b] = why_until(admin, run, "nodes")["blockers"]
+    assert b["message"].endswith("each; pool reach has 1, and 2 more where containers do not reach each other (gang-host-network)")
+    assert (b["unsatisfiable"], b["unit"], b["need"], b["most"]) == (True, "workers", 2, 1)
+    hands[2].machine["isolated"] = []
+    hands[2].sync()
+    given = [hands[i].take()[0] for i in (0, 2)]
+    assert sorted(a["rank"] for a in given) == [0, 1] and not hands[1].sync().get("assign")

@@ -139,3 +139,39 @@ void test_place_gang__keeps_the_same_workers_without_a_time(void **state)
 	places(&w, "; gang | gang@a:0 gang@b:0", &r);
 	arena_drop(w.a);
 }
+
+/* Containers of their own network are of no use to a gang. */
+void test_place_gang__goes_where_its_ranks_reach_each_other(void **state)
+{
+	struct world w;
+	struct place_result r;
+	struct place_change change;
+	char text[PLACE_TEXT_MAX];
+
+	(void)state;
+	four_workers(&w);
+	w.workers[0].isolated = 1 << RUNTIME_DOCKER;
+	w.workers[2].isolated = 1 << RUNTIME_DOCKER;
+	struct place_step *s = add_step(&w, "s1", 4, 1);
+	s->nodes = 3; /* docker, or process, which is reached everywhere */
+	places(&w, "s1>b s1>d s1>a", &r);
+	assert_int_equal(r.placed[0].runtime, RUNTIME_DOCKER);
+	assert_int_equal(r.placed[2].runtime, RUNTIME_PROCESS);
+	s->runtimes_n = 1;
+	places(&w, "; s1", &r);
+	waits(&r, "needs 3 workers with 1 GPU, 4 CPUs and 953.7 MiB of memory each; pool default "
+		  "has "
+		  "2, and 2 more where containers do not reach each other (gang-host-network)");
+	assert_true(place_change(&r, 0, &change));
+	assert_string_equal(
+		place_change_text(text, &change), "if it asked for 2 workers instead of 3");
+	s->nodes = 2;
+	places(&w, "s1>b s1>d", &r);
+	w.workers[1].isolated = w.workers[3].isolated = 1 << RUNTIME_DOCKER;
+	places(&w, "; s1", &r);
+	waits(&r, "no worker of pool default lets what docker runs for several nodes reach each "
+		  "other (gang-host-network)");
+	s->nodes = 1; /* alone it may go anywhere */
+	places(&w, "s1>b", &r);
+	arena_drop(w.a);
+}
