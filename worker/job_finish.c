@@ -164,6 +164,8 @@ void job_log_open(struct job *j)
 
 static void finish_log(struct job *j)
 {
+	const struct runtime_status *s = &j->status;
+
 	if (j->rec.stop == REASON_SUPERSEDED) {
 		set_result(j, ATTEMPT_CANCELLED, REASON_SUPERSEDED, "");
 		finish_end(j);
@@ -179,7 +181,8 @@ static void finish_log(struct job *j)
 		return;
 	}
 	j->agreeing = true;
-	ship_log_end(j->log, j->status.dropped_bytes + j->status.lost_bytes);
+	ship_log_end(j->log, s->dropped_bytes + s->lost_bytes,
+		s->untold ? s->stdout_bytes + s->stderr_bytes : -1);
 }
 
 /* Also while the command runs, when the server says that another attempt has taken over. */
@@ -203,6 +206,8 @@ static void finish_on_log(void *arg, const struct err *e)
 		if (j->rec.result == ATTEMPT_SUCCEEDED)
 			set_result(j, ATTEMPT_FAILED, REASON_UPLOAD_FAILED, e->msg);
 	}
+	if (j->status.untold)
+		j->status.dropped_bytes = ship_log_dropped(j->log);
 	finish_outputs(j);
 }
 

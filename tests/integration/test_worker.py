@@ -6,6 +6,7 @@ import pwd
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -565,6 +566,35 @@ def test_init_killed(server, worker):
     end = server.wait_end(a)
     assert (end["state"], end["reason"]) == ("failed", "runtime_failed") and end["message"]
     assert server.output(a) == b"up\n"
+
+
+def test_init_killed_when_its_log_is_full(server, worker):
+    """What it held in memory, the end of a log that is longer than it may be, is lost: how much that is, is told exactly."""
+    n = 3_000_000
+    a = server.assign(sh(f"head -c {n} /dev/zero | tr '\\0' x; sleep 600"), log_max=1_000_000)
+    taken = worker.dir(a, "ctl", "taken")
+    wait_for(lambda: os.path.exists(taken) and struct.unpack("<QQ", open(taken, "rb").read(16)) == (n, 0))
+    os.kill(int(re.search(r"^init_pid=(\d+)$", open(worker.dir(a, "ctl", "status")).read(), re.M)[1]), signal.SIGKILL)
+    end = server.wait_end(a)
+    assert (end["state"], end["reason"]) == ("failed", "runtime_failed")
+    there = len(server.output(a, 1))
+    assert 0 < there < 1_000_000 and server.attempts[a].final["dropped"] == n - there == end["evidence"]["dropped_bytes"]
+
+
+def test_the_reason_that_was_noted_first_stays(server, worker):
+    """A worker that ends while a log is brought away: the next one does not judge the end again, from what is left by then."""
+    a = server.assign(sh("trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+    server.wait(lambda s: b"up" in s.attempts[a].log)
+    server.go_away()
+    os.kill(int(re.search(r"^init_pid=(\d+)$", open(worker.dir(a, "ctl", "status")).read(), re.M)[1]), signal.SIGTERM)
+    wait_for(lambda: json.load(open(worker.dir(a, "state.json")))["phase"] == "finishing")
+    worker.kill()
+    open(worker.dir(a, "ctl", "asked"), "w").close()  # as if we had asked it to end
+    server.come_back()
+    worker.start()
+    end = server.wait_end(a)
+    assert (end["state"], end["reason"]) == ("failed", "killed_outside"), end
+    assert "other than Tidemill" in end["message"] and server.attempts[a].final["dropped"] == 0
 
 
 # ---- the server is away ------------------------------------------------------------------------

@@ -7,6 +7,8 @@
  *     prologue  notes of the worker from before the start, as frames; copied to the head of the
  *             spool, so that it may be shipped before there is a spool
  *     spool   the output of the command (api/frame.h), appended by the init, never rewritten
+ *     taken   how much of the output the init has read, as two 64-bit numbers in the host's byte
+ *             order, stdout and stderr: counts when the init was killed before its last word
  *     status  what became of the command: lines of key=value, replaced as a whole, synced
  *     alive   renewed by the worker; its mtime, on the elapsed clock, is where --deadman counts
  *             from
@@ -41,6 +43,7 @@
 #define CTL_SPOOL      "spool"
 #define CTL_PROLOGUE   "prologue"
 #define CTL_STATUS     "status"
+#define CTL_TAKEN      "taken"
 #define CTL_STATUS_TMP "status.tmp"
 #define CTL_ALIVE      "alive"
 #define CTL_GO         "go"

@@ -13,6 +13,7 @@
 #include "worker/init/file.h"
 #include "worker/init/spool.h"
 #include "worker/init/status.h"
+#include "worker/init/taken.h"
 #include "worker/init/tick.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@ struct init {
 	struct deadman deadman;
 	struct child child;
 	struct status status;
+	struct taken *taken;
 	bool ended; /* the command has been reaped */
 	int64_t kill_at; /* when what was asked to end is killed; 0: never */
 	int64_t drain_until; /* when the pipes are given up; 0: the command runs */
@@ -107,6 +109,7 @@ static bool settle(struct init *i)
 		return complain("signalfd");
 	if (spool_open(&spool, i->ctl, i->opt.rank, i->opt.max_log) < 0)
 		return complain(CTL_SPOOL);
+	i->taken = taken_open(i->ctl);
 	deadman_init(&i->deadman, i->ctl, i->opt.deadman_us);
 	return move_in(i);
 }
@@ -233,9 +236,9 @@ static void turn(struct init *i)
 	if (poll(p, 3, until(due, sizeof due / sizeof due[0])) < 0 && errno != EINTR)
 		(void)complain("poll");
 	if (p[1].revents != 0)
-		take_output(&i->child.out, FRAME_STDOUT, &i->status.stdout_bytes);
+		take_output(&i->child.out, FRAME_STDOUT, &i->taken->out);
 	if (p[2].revents != 0)
-		take_output(&i->child.err, FRAME_STDERR, &i->status.stderr_bytes);
+		take_output(&i->child.err, FRAME_STDERR, &i->taken->err);
 	for (int sig; (sig = next_signal(i)) != 0;)
 		if (sig == SIGCHLD)
 			reap(i);
@@ -315,6 +318,8 @@ static void write_last_status(struct init *i)
 }
 
 int main(int argc, char **argv)
+	i->status.stdout_bytes = i->taken->out;
+	i->status.stderr_bytes = i->taken->err;
 {
 	static struct init i = { .child = { 0, -1, -1 } };
 	int code;

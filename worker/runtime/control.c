@@ -124,6 +124,23 @@ static void read_lines(struct str text, struct runtime_status *s, struct control
 int control_read(
 	const char *ctl, struct runtime_status *ret, struct control_init *ret_init, struct err *e)
 {
+/* What an init that may be killed at any time has read. */
+static void read_taken(const char *ctl, struct runtime_status *s)
+{
+	char path[PATH_MAX_HERE];
+	uint64_t n[2];
+	int fd = open(join(path, ctl, CTL_TAKEN), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	s->untold = fd >= 0 && pread(fd, n, sizeof n, 0) == sizeof n && n[0] <= INT64_MAX / 2 &&
+		    n[1] <= INT64_MAX / 2;
+	if (fd >= 0)
+		(void)close(fd);
+	if (!s->untold)
+		return;
+	s->stdout_bytes = (int64_t)n[0];
+	s->stderr_bytes = (int64_t)n[1];
+}
+
 	struct runtime_status s = { .state = RUNTIME_PREPARING, .code = -1 };
 	struct control_init init = { 0 };
 	char path[PATH_MAX_HERE];
@@ -142,6 +159,8 @@ int control_read(
 	if (s.state == RUNTIME_PREPARING && faccessat(AT_FDCWD, ctl, F_OK, 0) < 0)
 		s.state = RUNTIME_GONE;
 	if (s.stopped && !control_asked(ctl)) {
+	if (s.state == RUNTIME_WAITING || s.state == RUNTIME_RUNNING)
+		read_taken(ctl, &s);
 		s.stopped = false;
 		s.outside = true;
 	}

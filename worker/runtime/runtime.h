@@ -131,6 +131,8 @@ struct runtime_status {
 	int64_t spool_bytes, stdout_bytes, stderr_bytes; /* at the end */
 	int64_t dropped_bytes, lost_bytes; /* output that is not in the spool */
 	/* Of the container as a whole, by its cgroup; 0: none, or not known. */
+	bool untold; /* no last word of the init yet: of its output only what it has read is known
+		      */
 	int64_t oom_kills, memory_peak, memory_limit, read_bytes, written_bytes, throttled_us;
 };
 

@@ -41,7 +41,8 @@ struct ship_log {
 	bool ended, told, dead;
 	bool broken; /* no frame begins at pos, and none ever will */
 	bool last; /* of a read: nothing was to be written any more when it began */
-	int64_t dropped;
+	int64_t dropped, taken;
+	int64_t payload; /* bytes of the command's output in what is digested */
 
 	int fd;
 	bool at_spool; /* fd is the spool, not the prologue */
@@ -99,6 +100,7 @@ static void log_reset(struct ship_log *l)
 	l->pos = 0;
 	l->piece_n = 0;
 	l->tail_n = 0;
+	l->payload = 0;
 	l->broken = false;
 	match_reset(l->match);
 }
@@ -185,10 +187,11 @@ void ship_log_wake(struct ship_log *l)
 	loop_timer_set(&l->again, since >= EVERY_MS ? 0 : EVERY_MS - since);
 }
 
-void ship_log_end(struct ship_log *l, int64_t dropped)
+void ship_log_end(struct ship_log *l, int64_t dropped, int64_t taken)
 {
 	l->ended = true;
 	l->dropped = dropped;
+	l->taken = taken;
 	ship_log_wake(l);
 }
 
@@ -326,8 +329,10 @@ static void tail_frames(struct ship_log *l, size_t n)
 	struct frame f;
 
 	for (size_t at = 0; at + FRAME_HEADER <= n && frame_get(l->piece + at, &f);
-		at += FRAME_HEADER + f.length)
+		at += FRAME_HEADER + f.length) {
 		tail_add(l, l->piece + at + FRAME_HEADER, f.length);
+		l->payload += f.stream != FRAME_SYSTEM ? f.length : 0;
+	}
 }
 
 /* So that a whole piece never waits for what follows it: the mask decides within its window. */
@@ -532,16 +537,24 @@ static void log_on_told(void *arg, const struct fetch_reply *reply, const struct
 
 /* ---- agreeing ------------------------------------------------------------------------------- */
 
+int64_t ship_log_dropped(const struct ship_log *l)
+{
+	uint64_t size = size_of(l->fd);
+
+	if (l->taken >= 0)
+		return l->taken > l->payload ? l->taken - l->payload : 0;
+	return l->dropped + (size > l->pos ? (int64_t)(size - l->pos) : 0);
+}
+
 static void log_final(struct ship_log *l)
 {
 	unsigned char digest[HASH_SIZE];
 	char hex[HASH_HEX + 1], path[SHIP_PATH_MAX];
-	uint64_t size = spool_size(l);
 
 	hash_peek(l->hash, digest);
 	const struct log_final last = { .epoch = l->to.epoch,
 		.length = (int64_t)l->pos,
-		.dropped = l->dropped + (size > l->pos ? (int64_t)(size - l->pos) : 0),
+		.dropped = ship_log_dropped(l),
 		.digest = str_c(hash_hex(hex, digest)) };
 	buf_clear(&l->body);
 	field_encode(log_final_fields, &last, &l->body);

@@ -36,8 +36,11 @@ struct ship_log_args {
 struct ship_log *ship_log_new(const struct ship_log_args *a) __attribute__((returns_nonnull));
 /* The spool may have grown. Cheap. */
 void ship_log_wake(struct ship_log *l);
-/* Nothing more will be written; `dropped` bytes of output never reached the spool. */
-void ship_log_end(struct ship_log *l, int64_t dropped);
+/* Nothing more will be written; `dropped` bytes of output never reached the spool. Where nobody has
+ * counted those, `taken` is how many bytes the init had read of the command; else -1. */
+void ship_log_end(struct ship_log *l, int64_t dropped, int64_t taken);
+/* How many bytes of output the log lacks. After done. */
+int64_t ship_log_dropped(const struct ship_log *l);
 /* The last SHIP_TAIL_MAX bytes of output that were read, masked. */
 struct str ship_log_tail(const struct ship_log *l);
 /* The log policies that lines have matched: struct log_match, in the arena. After done. */
