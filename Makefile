@@ -150,10 +150,12 @@ $(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h) api/frame.h
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. $(CFLAGS) -o $@ $(INIT_SRC)
 
-# Libraries that play hardware for tests.
-FAKES := $(B)/libfake_nvml.so $(B)/libfake_nvml_old.so
+# Libraries that play hardware, and the system, for tests.
+FAKES := $(addprefix $(B)/libfake_,nvml.so nvml_old.so clock.so)
 $(B)/libfake_nvml_old.so: CFLAGS_FILE := -DFAKE_NVML_OLD
-$(FAKES): tests/fakes/fake_nvml.c
+$(B)/libfake_nvml_old.so: tests/fakes/fake_nvml.c
+$(filter-out %_old.so,$(FAKES)): $(B)/libfake_%.so: tests/fakes/fake_%.c
+$(FAKES):
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) -Wno-missing-prototypes $(CFLAGS_FILE) -O1 -fPIC -shared $(CFLAGS) -o $@ $<
 

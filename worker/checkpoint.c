@@ -39,7 +39,6 @@ static int on_file(void *arg, const char *path, int64_t size, struct err *e)
 	l->s.sum = str_hash(str_c(path),
 			   l->s.sum ^ (uint64_t)size ^ (uint64_t)at ^ (uint64_t)st.st_ino << 32) |
 		   1;
-	l->s.changed_at = at > l->s.changed_at ? at : l->s.changed_at;
 	l->s.files++;
 	l->s.bytes += size;
 	return 0;

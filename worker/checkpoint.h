@@ -20,7 +20,6 @@
 /* What is in a folder, by names, sizes and times: differs when somebody has written. */
 struct checkpoint_state {
 	uint64_t sum; /* 0: nothing is there */
-	int64_t changed_at; /* microseconds since 1970: when the newest file was written */
 	size_t files;
 	int64_t bytes;
 };

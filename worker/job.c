@@ -103,6 +103,12 @@ static int copy_task(struct job *j, const struct assignment *task, struct err *e
 	return field_decode_reply(assignment_fields, buf_str(&j->text), j->a, &j->task, e);
 }
 
+static void received_now(struct job *j)
+{
+	j->rec.received_elapsed = clock_elapsed(&clock_real);
+	j->rec.boot = str_c(j->agent->host.boot_id);
+}
+
 struct job *job_new(struct agent *g, const struct assignment *task, struct err *e)
 {
 	struct job *j = job_make(g);
@@ -112,7 +118,7 @@ struct job *job_new(struct agent *g, const struct assignment *task, struct err *
 		return NULL;
 	}
 	j->fresh = true;
-	j->rec.received_at = clock_now(&clock_real);
+	received_now(j);
 	if (j->task.start_timeout > 0)
 		loop_timer_set(&j->limit, j->task.start_timeout / 1000 + 1);
 	job_store(j);
@@ -142,19 +148,39 @@ struct job *job_adopt(struct agent *g, const char *dir, struct err *e)
 	return j;
 }
 
-static int64_t time_left(int64_t since, int64_t limit)
+/* Milliseconds that are left for the start since it was last seen to go on. How long a host was
+ * down nobody has counted. */
+static int64_t start_left(struct job *j)
 {
-	int64_t left = since + limit - clock_now(&clock_real);
+	int64_t now = clock_elapsed(&clock_real), noted = control_noted(j->ctl), since, left;
 
+	if (!str_is(j->rec.boot, j->agent->host.boot_id))
+		received_now(j);
+	since = j->rec.received_elapsed;
+	if (noted > since && noted <= now)
+		since = noted;
+	left = since + j->task.start_timeout - now;
 	return left < 0 ? 0 : left / 1000 + 1;
 }
 
-/* When the start was last seen to go on. */
-static int64_t last_heard(const struct job *j)
+static enum runtime_killer killer_of(struct str name)
 {
-	int64_t noted = control_noted(j->ctl);
+	for (int k = 0; k < RUNTIME_KILLER_COUNT; k++)
+		if (str_is(name, runtime_killer_name((enum runtime_killer)k)))
+			return (enum runtime_killer)k;
+	return RUNTIME_KILLER_NONE;
+}
 
-	return noted > j->rec.received_at ? noted : j->rec.received_at;
+/* How it ended was noted before its container went, and is not judged again without it. */
+static void resume_finishing(struct job *j)
+{
+	struct err e;
+
+	if (!j->rec.unstarted && control_read(j->ctl, &j->status, NULL, &e) < 0)
+		log_warn("attempt cannot be looked at", LOG_STR("attempt", j->task.attempt),
+			LOG_E(&e));
+	j->status.killer = killer_of(j->rec.killer);
+	job_finish(j, (enum attempt_state)j->rec.result, (enum reason)j->rec.reason, NULL);
 }
 
 static bool lacks_runtime(const struct job *j)
@@ -168,7 +194,7 @@ void job_resume(struct job *j)
 	log_info("attempt found again", LOG_STR("attempt", j->task.attempt),
 		LOG_S("phase", job_phase_names[j->rec.phase]));
 	if (j->task.start_timeout > 0 && j->rec.started_at == 0 && j->rec.phase < JOB_FINISHING)
-		loop_timer_set(&j->limit, time_left(last_heard(j), j->task.start_timeout));
+		loop_timer_set(&j->limit, start_left(j));
 	if (lacks_runtime(j)) {
 		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
 			"its runtime is not offered by this worker any more");
@@ -183,15 +209,7 @@ void job_resume(struct job *j)
 		break;
 	case JOB_STARTING: job_start(j); break;
 	case JOB_RUNNING: job_watch(j); break;
-	case JOB_FINISHING:
-		if (j->rec.unstarted) {
-			job_finish(j, (enum attempt_state)j->rec.result, (enum reason)j->rec.reason,
-				NULL);
-		} else {
-			j->rec.phase = JOB_RUNNING; /* its status tells again how it ended */
-			job_watch(j);
-		}
-		break;
+	case JOB_FINISHING: resume_finishing(j); break;
 	case JOB_ENDED:
 	case JOB_PHASE_COUNT: break;
 	}

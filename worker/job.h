@@ -29,6 +29,8 @@ struct job_checkpoint {
 	const char *root, *dir; /* the folder of outputs; of the checkpoint, below it */
 	struct loop_timer look;
 	struct checkpoint_state seen, shipped;
+	uint64_t settling; /* the sum that looks found last, … */
+	int64_t since; /* … first at this time (clock_elapsed) */
 	struct ship_outputs *ship;
 	struct list folder; /* the one output that it is */
 	struct err err;
@@ -77,6 +79,7 @@ struct job {
 	bool saving, save_again, polling, stopping, removing, fresh;
 	bool entering; /* a phase is being stored, and what it begins with has not run yet */
 	bool stored; /* on disk, so that a restart finds it: the server is told of it */
+	bool limited; /* the command has begun, and its limits are watched */
 	bool admitted; /* holds its devices */
 	bool cleared; /* nothing of it runs any more, for sure */
 	bool agreeing; /* finishing, and the log is all that is waited for */

@@ -12,7 +12,7 @@
 #include "worker/ship/outputs.h"
 
 enum { SETTLE_MS = 1000, BUSY_MS = 200 };
-#define SETTLE (2 * CLOCK_SECOND) /* a file written to within this may be in the middle of it */
+#define SETTLE (2 * CLOCK_SECOND) /* what has changed within this may be in the middle of it */
 
 /* Look → ship → (the attempt is over: keep →) next. */
 static void checkpoint_look_now(struct job *j);
@@ -117,6 +117,19 @@ static bool too_large(struct job *j)
 	return true;
 }
 
+/* Looks found the same for a while. When its files were written says nothing: clocks are set, and a
+ * command sets what times it likes. */
+static bool is_settled(struct job_checkpoint *k)
+{
+	int64_t now = clock_elapsed(&clock_real);
+
+	if (k->settling != k->seen.sum) {
+		k->settling = k->seen.sum;
+		k->since = now;
+	}
+	return now - k->since >= SETTLE;
+}
+
 static void checkpoint_on_looked(void *arg)
 {
 	struct job *j = arg;
@@ -137,7 +150,7 @@ static void checkpoint_on_looked(void *arg)
 		checkpoint_ship(j);
 	else if (!changed)
 		look_next(j);
-	else if (clock_now(&clock_real) - k->seen.changed_at < SETTLE)
+	else if (!is_settled(k))
 		look_in(j, SETTLE_MS);
 	else
 		checkpoint_ship(j);

@@ -51,9 +51,18 @@ static int64_t idle_every_ms(const struct job *j)
 	return ms < IDLE_MS_MIN ? IDLE_MS_MIN : ms;
 }
 
+/* Microseconds since the command has begun. An init of an earlier version tells the calendar's time
+ * only. */
+static int64_t has_run(const struct job *j)
+{
+	if (j->status.started_elapsed != 0)
+		return clock_elapsed(&clock_real) - j->status.started_elapsed;
+	return clock_now(&clock_real) - j->rec.started_at;
+}
+
 void job_limits_watch(struct job *j)
 {
-	int64_t left = j->rec.started_at + j->task.time_limit - clock_now(&clock_real);
+	int64_t left = j->task.time_limit - has_run(j);
 
 	loop_timer_cancel(&j->limit);
 	if (j->rec.stop != REASON_NONE)

@@ -56,8 +56,6 @@ void job_watch(struct job *j)
 	j->watch = watch_add(j->agent->watch, j->ctl, on_file, j);
 	job_log_open(j);
 	job_checkpoint_watch(j);
-	if (j->rec.started_at != 0)
-		job_limits_watch(j);
 	if (j->rec.stop != REASON_NONE)
 		job_ask_to_end(j);
 	job_look(j);
@@ -89,9 +87,11 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 		return;
 	}
 	j->status = *s;
-	if (s->started_us != 0 && j->rec.started_at == 0) {
+	if (s->started_us != 0 && !j->limited) {
+		if (j->rec.started_at == 0)
+			agent_changed(j->agent);
 		j->rec.started_at = s->started_us;
-		agent_changed(j->agent);
+		j->limited = true;
 		job_limits_watch(j);
 	}
 	if (s->state == RUNTIME_WAITING)
@@ -161,11 +161,20 @@ static void finish_failed(struct job *j)
 	job_finish(j, ATTEMPT_FAILED, why, message);
 }
 
+/* An init without a last word: about now, by what has elapsed since the start. */
+static int64_t ended_now(const struct runtime_status *s)
+{
+	if (s->started_us == 0 || s->started_elapsed == 0)
+		return clock_now(&clock_real);
+	return s->started_us + clock_elapsed(&clock_real) - s->started_elapsed;
+}
+
 static void take_end(struct job *j)
 {
 	const struct runtime_status *s = &j->status;
 
-	j->rec.ended_at = s->ended_us != 0 ? s->ended_us : clock_now(&clock_real);
+	j->rec.ended_at = s->ended_us != 0 ? s->ended_us : ended_now(s);
+	j->rec.killer = str_c(runtime_killer_name(s->killer));
 	j->rec.has_exit_code = s->end == RUNTIME_END_EXITED ||
 			       (s->end == RUNTIME_END_OOM && s->signo == 0 && s->code >= 0);
 	j->rec.exit_code = j->rec.has_exit_code ? s->code : 0;

@@ -29,7 +29,10 @@ struct record {
 	struct str message, evidence; /* evidence: a JSON object */
 	struct str secrets; /* secrets_digest() of those that it was started with */
 	struct str image_id, image_ref, image_fault; /* of the image that ran, or did not */
-	int64_t received_at, started_at, ended_at;
+	int64_t started_at, ended_at;
+	int64_t received_elapsed; /* when it came, on clock_elapsed(), as counted since … */
+	struct str boot; /* … this boot of the host */
+	struct str killer; /* runtime_killer_name(), once it is over */
 	int64_t exit_code, signal;
 	bool has_exit_code, has_signal;
 	bool resumed; /* it began with what an earlier attempt had left */

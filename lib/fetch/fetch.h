@@ -108,7 +108,8 @@ void fetch_resume(struct fetch *f); /* pushes and pulls go on, from the loop */
 struct str fetch_header(const struct fetch_reply *reply, const char *name);
 /* 0 for a status below 400. Else -1 and *e from the reply's problem+json, or from the status. */
 int fetch_problem(const struct fetch_reply *reply, struct err *e) MUST_CHECK;
-/* Seconds or an HTTP date; microseconds from now (0 when absent or past), at most an hour. */
+/* Seconds or an HTTP date, which counts from the reply's own, or from `now` where it has none;
+ * microseconds (0 when absent or past), at most an hour. */
 int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now);
 
 /* For programs without a loop of their own: runs the client's loop until the reply is there. The

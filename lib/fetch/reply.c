@@ -224,6 +224,10 @@ int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now)
 	time_t date = curl_getdate(text, NULL);
 	if (date < 0)
 		return 0;
-	wait = (int64_t)date * CLOCK_SECOND - now;
+	/* By the clock of whoever has sent it, where that is told. */
+	time_t sent = str_print(text, sizeof text, "%.*s", STR_ARG(fetch_header(reply, "Date")))
+			      ? curl_getdate(text, NULL)
+			      : -1;
+	wait = (int64_t)date * CLOCK_SECOND - (sent > 0 ? (int64_t)sent * CLOCK_SECOND : now);
 	return wait < 0 ? 0 : wait < CLOCK_HOUR ? wait : CLOCK_HOUR;
 }

@@ -32,6 +32,7 @@ class Attempt:
         self.log = bytearray()
         self.final = None
         self.outputs = None
+        self.checkpoints = []      # the files of each that was brought
         self.uploads = {}
         self.forgotten = False
         self.blobs = set()        # what it may read
@@ -269,6 +270,13 @@ class FakeServer:
             x.outputs = {o["name"]: {f["path"]: self.blobs[f["digest"]] for f in o["files"]} for o in body["outputs"]}
             return 200, None
 
+    def put_checkpoint(self, name, body):
+        with self.lock:
+            x = self.attempt(name, body["epoch"])
+            x.checkpoints.append({f["path"]: self.blobs[f["digest"]] for f in body["files"]})
+            self.lock.notify_all()
+            return 200, None
+
     def put_blob(self, name, digest, query, data):
         with self.lock:
             self.attempt(name, query["epoch"])
@@ -356,6 +364,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                   ("PUT", SELF + "/log", lambda a: f.put_log(a, query, data)),
                   ("POST", SELF + "/log/final", lambda a: f.log_final(a, json.loads(data))),
                   ("POST", SELF + "/outputs", lambda a: f.put_outputs(a, json.loads(data))),
+                  ("POST", SELF + "/checkpoint", lambda a: f.put_checkpoint(a, json.loads(data))),
                   ("PUT", SELF + "/blobs/([0-9a-f]{64})", lambda a, d: f.put_blob(a, d, query, data)),
                   ("GET", SELF + "/blobs/([0-9a-f]{64})", lambda a, d: (200, f.get_blob(a, d, query)))]
         for method, pattern, call in routes:

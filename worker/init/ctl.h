@@ -25,7 +25,8 @@
  *     boot_id      of the kernel that it runs on
  *     pid          of the command, also its process group, as the init sees it
  *     pid_start    its start as above, while it runs
- *     started_us, ended_us   microseconds since 1970
+ *     started_us, ended_us   microseconds since 1970; the end is the start and what has elapsed
+ *     started_elapsed   the start on the elapsed clock, microseconds; of the boot above
  *     max_rss_kb, user_us, system_us   of the command and all its descendants
  *     oom_kills, memory_peak, memory_limit, read_bytes, written_bytes, throttled_us   what the
  *                  kernel has counted for this container (cgroup.h; PID 1 only)
@@ -42,8 +43,8 @@
 #define CTL_LOCK       "lock"
 #define CTL_SPOOL      "spool"
 #define CTL_PROLOGUE   "prologue"
-#define CTL_STATUS     "status"
 #define CTL_TAKEN      "taken"
+#define CTL_STATUS     "status"
 #define CTL_STATUS_TMP "status.tmp"
 #define CTL_ALIVE      "alive"
 #define CTL_GO         "go"

@@ -131,6 +131,14 @@ static void ask_to_end(struct init *i, const char *reason)
 		i->kill_at = tick_elapsed() + i->opt.grace_us;
 }
 
+/* The calendar may be set meanwhile: the command took what has elapsed. */
+static int64_t ended_now(const struct init *i)
+{
+	if (i->status.started_us == 0)
+		return tick_real();
+	return i->status.started_us + tick_elapsed() - i->status.started_elapsed;
+}
+
 static void reap(struct init *i)
 {
 	int st;
@@ -141,7 +149,7 @@ static void reap(struct init *i)
 			continue;
 		i->ended = true;
 		i->drain_until = tick_elapsed() + DRAIN;
-		i->status.ended_us = tick_real();
+		i->status.ended_us = ended_now(i);
 		i->status.state = WIFEXITED(st) ? STATUS_EXITED : STATUS_SIGNALED;
 		i->status.code = WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st);
 	}
@@ -295,6 +303,7 @@ static int start(struct init *i)
 	i->status.state = STATUS_RUNNING;
 	i->status.pid = i->child.pid;
 	i->status.started_us = tick_real();
+	i->status.started_elapsed = tick_elapsed();
 	if (status_write(i->ctl, &i->status, false) < 0)
 		(void)complain(CTL_STATUS);
 	return -1;
@@ -303,12 +312,14 @@ static int start(struct init *i)
 static void write_last_status(struct init *i)
 {
 	if (i->status.ended_us == 0)
-		i->status.ended_us = tick_real();
+		i->status.ended_us = ended_now(i);
 	spool_close(&spool);
 	(void)getrusage(RUSAGE_CHILDREN, &i->status.usage);
 	i->status.spool_bytes = spool.length;
 	i->status.dropped_bytes = spool.dropped;
 	i->status.lost_bytes = spool.lost;
+	i->status.stdout_bytes = i->taken->out;
+	i->status.stderr_bytes = i->taken->err;
 	for (int tries = 0; status_write(i->ctl, &i->status, true) < 0; tries++) {
 		(void)complain(CTL_STATUS);
 		if (tries == STATUS_TRIES)
@@ -318,8 +329,6 @@ static void write_last_status(struct init *i)
 }
 
 int main(int argc, char **argv)
-	i->status.stdout_bytes = i->taken->out;
-	i->status.stderr_bytes = i->taken->err;
 {
 	static struct init i = { .child = { 0, -1, -1 } };
 	int code;

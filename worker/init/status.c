@@ -122,7 +122,8 @@ static void compose(struct text *t, const struct status *s)
 	if (s->state == STATUS_RUNNING)
 		add_start(t, "pid_start", s->pid);
 	if (s->started_us != 0)
-		text_add(t, "started_us=%" PRId64 "\n", s->started_us);
+		text_add(t, "started_us=%" PRId64 "\nstarted_elapsed=%" PRId64 "\n", s->started_us,
+			s->started_elapsed);
 	add_outcome(t, s);
 }
 

@@ -25,6 +25,7 @@ struct status {
 	const char *error_at; /* what failed */
 	const char *program; /* that could not be executed, or NULL */
 	int64_t started_us, ended_us; /* 0: not yet */
+	int64_t started_elapsed; /* likewise, on the elapsed clock */
 	struct rusage usage;
 	uint64_t spool_bytes, stdout_bytes, stderr_bytes, dropped_bytes, lost_bytes;
 };

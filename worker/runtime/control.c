@@ -90,7 +90,8 @@ static void read_lines(struct str text, struct runtime_status *s, struct control
 	const struct number_key numbers[] = { { "code", &code }, { "signal", &signo },
 		{ "init_pid", &pid }, { "init_start", &start }, { "pid", &command },
 		{ "pid_start", &command_start }, { "started_us", &s->started_us },
-		{ "ended_us", &s->ended_us }, { "max_rss_kb", &rss_kb }, { "user_us", &s->user_us },
+		{ "started_elapsed", &s->started_elapsed }, { "ended_us", &s->ended_us },
+		{ "max_rss_kb", &rss_kb }, { "user_us", &s->user_us },
 		{ "system_us", &s->system_us }, { "spool_bytes", &s->spool_bytes },
 		{ "stdout_bytes", &s->stdout_bytes }, { "stderr_bytes", &s->stderr_bytes },
 		{ "dropped_bytes", &s->dropped_bytes }, { "lost_bytes", &s->lost_bytes },
@@ -117,13 +118,12 @@ static void read_lines(struct str text, struct runtime_status *s, struct control
 		s->end = RUNTIME_END_OOM;
 		s->killer = RUNTIME_KILLER_KERNEL;
 	}
+	if (!i->same_boot)
+		s->started_elapsed = 0;
 	*i = (struct control_init){ (pid_t)pid, (pid_t)command, (uint64_t)start,
 		(uint64_t)command_start, i->same_boot };
 }
 
-int control_read(
-	const char *ctl, struct runtime_status *ret, struct control_init *ret_init, struct err *e)
-{
 /* What an init that may be killed at any time has read. */
 static void read_taken(const char *ctl, struct runtime_status *s)
 {
@@ -141,6 +141,9 @@ static void read_taken(const char *ctl, struct runtime_status *s)
 	s->stderr_bytes = (int64_t)n[1];
 }
 
+int control_read(
+	const char *ctl, struct runtime_status *ret, struct control_init *ret_init, struct err *e)
+{
 	struct runtime_status s = { .state = RUNTIME_PREPARING, .code = -1 };
 	struct control_init init = { 0 };
 	char path[PATH_MAX_HERE];
@@ -156,11 +159,11 @@ static void read_taken(const char *ctl, struct runtime_status *s)
 	buf_done(&text);
 	if (rc < 0)
 		return -1;
+	if (s.state == RUNTIME_WAITING || s.state == RUNTIME_RUNNING)
+		read_taken(ctl, &s);
 	if (s.state == RUNTIME_PREPARING && faccessat(AT_FDCWD, ctl, F_OK, 0) < 0)
 		s.state = RUNTIME_GONE;
 	if (s.stopped && !control_asked(ctl)) {
-	if (s.state == RUNTIME_WAITING || s.state == RUNTIME_RUNNING)
-		read_taken(ctl, &s);
 		s.stopped = false;
 		s.outside = true;
 	}
@@ -191,8 +194,8 @@ bool control_fresh(const char *ctl)
 
 	if (stat(join(path, ctl, RECORD), &st) < 0)
 		return false;
-	int64_t age = clock_now(&clock_real) / CLOCK_SECOND - (int64_t)st.st_mtim.tv_sec;
-	return age >= -FRESH_S && age < FRESH_S;
+	int64_t age = clock_elapsed(&clock_real) / CLOCK_SECOND - (int64_t)st.st_mtim.tv_sec;
+	return age >= 0 && age < FRESH_S;
 }
 
 /* The init refuses a folder that has a spool. */
@@ -352,6 +355,8 @@ static int write_record(const struct control_make *m, struct err *e)
 	buf_addf(&text, "runtime=%s\nattempt=%s\nstep=%s\nepoch=%lld\ninstall=%s\n", m->runtime,
 		m->spec->attempt, m->spec->step, (long long)m->spec->epoch, m->install);
 	rc = fs_write_atomic(join(path, m->spec->ctl, RECORD), buf_str(&text), 0640, e);
+	if (rc == 0) /* for control_fresh */
+		rc = touch(m->spec->ctl, RECORD, clock_elapsed(&clock_real), e);
 	buf_done(&text);
 	return rc;
 }

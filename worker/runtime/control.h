@@ -54,7 +54,8 @@ bool control_gone(const char *ctl); /* that was done */
 /* (a small file) A line in the step's log, before its command: only as long as no init has been
  * started. What is beyond CTL_PROLOGUE_MAX is left out. */
 int control_note(const char *ctl, unsigned rank, const char *text, struct err *e) MUST_CHECK;
-int64_t control_noted(const char *ctl); /* when the last one was; 0: there is none */
+int64_t control_noted(
+	const char *ctl); /* when the last one was, clock_elapsed(); 0: there is none */
 /* Removes the secret environment, once the command has started; the other secrets stay. */
 void control_forget_env(const char *secrets_dir);
 

@@ -30,6 +30,16 @@ static ssize_t end_of(int fd)
 	return (ssize_t)frame_whole(all, (size_t)n, &sound);
 }
 
+/* When it was, on a clock that nobody sets: for control_noted. */
+static int stamp(int fd)
+{
+	int64_t now = clock_elapsed(&clock_real);
+	const struct timespec t = { now / CLOCK_SECOND, now % CLOCK_SECOND * 1000 };
+
+	(void)futimens(fd, (const struct timespec[]){ t, t });
+	return 0;
+}
+
 static int append(int fd, unsigned rank, const char *text, const char *path, struct err *e)
 {
 	unsigned char frame[FRAME_HEADER + TEXT_MAX];
@@ -43,7 +53,7 @@ static int append(int fd, unsigned rank, const char *text, const char *path, str
 	frame_put(frame, (struct frame){ (uint32_t)n, FRAME_SYSTEM, (uint16_t)rank,
 				 (uint64_t)clock_now(&clock_real) });
 	if (pwrite(fd, frame, (size_t)n + FRAME_HEADER, at) == n + FRAME_HEADER)
-		return 0;
+		return stamp(fd);
 	(void)err_errno(e, "write", path);
 	return ftruncate(fd, at) < 0 ? err_errno(e, "truncate", path) : -1;
 }

@@ -127,12 +127,13 @@ struct runtime_status {
 	int killer_signo; /* that a client asked for; 0: not known */
 	char message[256]; /* why it was not started or is lost; "" otherwise */
 	int64_t started_us, ended_us; /* since 1970; 0: not known */
+	int64_t started_elapsed; /* clock_elapsed(); 0: not known, or of an earlier boot */
 	int64_t user_us, system_us, max_rss; /* processor time; bytes */
 	int64_t spool_bytes, stdout_bytes, stderr_bytes; /* at the end */
 	int64_t dropped_bytes, lost_bytes; /* output that is not in the spool */
-	/* Of the container as a whole, by its cgroup; 0: none, or not known. */
 	bool untold; /* no last word of the init yet: of its output only what it has read is known
 		      */
+	/* Of the container as a whole, by its cgroup; 0: none, or not known. */
 	int64_t oom_kills, memory_peak, memory_limit, read_bytes, written_bytes, throttled_us;
 };
 
