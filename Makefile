@@ -195,7 +195,7 @@ $(B)/unit: $(call obj,$(UNIT_SRC) $(SERVER_SRC) $(WORKER_SRC) $(CLI_SRC)) $(B)/g
 unit: $(B)/unit ## Run the unit tests (FILTER=pattern runs some)
 	$(B)/unit $(FILTER)
 
-test: ## Install what is missing and run all tests (GROUP=unit|integration|faults|e2e|peers runs one)
+test: ## Install what is missing and run all tests (GROUP=unit|integration|faults|distributed|e2e|peers runs one)
 	bash tests/run.sh $(GROUP)
 FUZZ   := $(filter-out h1_diff,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FUZZ_S := 60

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs the tests and ends with one line: "N passed, N failed, N skipped". Exit 1 when anything failed.
 #
-#   tests/run.sh [GROUP]     unit | integration | faults | e2e | peers; none: all of them, with builds and house rules
+#   tests/run.sh [GROUP]     unit | integration | faults | distributed | e2e | peers; none: all of them, with builds and
+#                            house rules
 #
 # Installs what is missing (tools/install.sh). Logs and JUnit reports go to build/test/. A group that cannot run on this
 # machine (no Docker daemon can be started, no browser …) is skipped with its reason; with CI=true that is a failure.
@@ -23,9 +24,9 @@ if command -v ccache > /dev/null; then
 fi
 
 case $GROUP in
-all | unit | integration | faults | e2e | peers) ;;
+all | unit | integration | faults | distributed | e2e | peers) ;;
 *)
-	echo "run.sh: no group \"$GROUP\": unit, integration, faults, e2e or peers" >&2
+	echo "run.sh: no group \"$GROUP\": unit, integration, faults, distributed, e2e or peers" >&2
 	exit 2
 	;;
 esac
@@ -128,6 +129,18 @@ run_faults() {
 	fi
 }
 
+# Large packages, so with a line of its own for how long they take.
+run_distributed() {
+	local missing=$postgres_missing
+	part install-distributed - bash tools/install.sh distributed || missing="packages could not be installed"
+	[ "$(id -u)" = 0 ] || missing="network namespaces need root"
+	if [ -n "$missing" ]; then
+		skip distributed "$missing"
+	else
+		pytests distributed tests/distributed
+	fi
+}
+
 run_e2e() {
 	local missing=$web_missing browser=
 	command -v chromium > /dev/null || browser="there is no chromium"
@@ -193,6 +206,7 @@ fi
 ! wants unit || run_unit
 ! wants integration || run_integration
 ! wants faults || run_faults
+! wants distributed || run_distributed
 ! wants peers || run_peers
 ! wants e2e || run_e2e
 finish

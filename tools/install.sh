@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages that a purpose needs and that are missing. Says nothing and asks nobody when all are there.
 #
-#   tools/install.sh PURPOSE…          build | test | web | browser | docker | demo | bench
+#   tools/install.sh PURPOSE…          build | test | web | browser | docker | distributed | demo | bench
 #   tools/install.sh --missing PURPOSE…   print what is missing, install nothing; exit 1 when something is
 #
 # A word of a list is a package, or package:program where the program may have come from elsewhere. Root installs; others
@@ -21,13 +21,14 @@ list() {
 	browser) echo "chromium:chromium fonts-dejavu-core" ;;
 	docker) echo "docker.io:dockerd docker-compose:docker-compose debootstrap:debootstrap iptables:iptables iproute2:ip
 		docker-registry:docker-registry podman:podman" ;;
+	distributed) echo "python3-torch python3-numpy openmpi-bin:mpirun python3-mpi4py iproute2:ip" ;;
 	demo) echo "$BUILD $POSTGRES $SCIENCE curl:curl" ;;
 	bench) echo "$BUILD $POSTGRES $SCIENCE python3-scipy" ;;
 	test) echo "$BUILD $POSTGRES $SCIENCE clang-14:clang-14 clang:clang clang-format-14:clang-format-14
 		clang-format:clang-format libcmocka-dev libhttp-parser-dev openssl:openssl curl:curl procps:ps
 		python3-pytest python3-pytest-xdist python3-scipy python3-venv python3-yaml" ;;
 	*)
-		echo "install.sh: no purpose \"$1\": build, test, web, browser, docker, demo or bench" >&2
+		echo "install.sh: no purpose \"$1\": build, test, web, browser, docker, distributed, demo or bench" >&2
 		exit 2
 		;;
 	esac
@@ -46,7 +47,7 @@ if [ "${1:-}" = --missing ]; then
 	only_missing=1
 	shift
 fi
-[ $# -gt 0 ] || { echo "usage: install.sh [--missing] build|test|web|browser|docker|demo|bench…" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: install.sh [--missing] build|test|web|browser|docker|distributed|demo|bench…" >&2; exit 2; }
 
 words=
 for purpose in "$@"; do

@@ -1,6 +1,7 @@
 #include "worker/launcher.h"
 
 #include "api/pipeline.h"
+#include "lib/base/ip.h"
 #include "lib/json/json_write.h"
 
 enum { TF_MAX = 65536, ADDRESS_MAX = 300 };
@@ -164,16 +165,36 @@ static void put_jax(const struct vars *v)
 	put_number(v, "KERAS_DISTRIBUTION_PROCESS_ID", a->task->rank);
 }
 
+/* mpirun hands it on to all ranks, whose interfaces may be called otherwise: networks are the same
+ * everywhere, and who is in another one is named by the address. Open MPI takes those of IPv4. */
+static void put_networks(const struct vars *v)
+{
+	const char *network = v->args->here->network;
+	struct ip_net net;
+	struct ip ip;
+	struct err e;
+	struct buf list;
+
+	if (network[0] == '\0' || ip_net_parse(str_c(network), &net, &e) < 0)
+		return;
+	buf_init(&list, NODES_MAX * ADDRESS_MAX);
+	buf_adds(&list, network);
+	for (size_t i = 0; i < v->args->ranks->n; i++) {
+		struct str at = rank_at(v->args, i)->address;
+		if (ip_parse(at, &ip) && str_find_char(at, ':') < 0 && !ip_net_has(&net, &ip))
+			buf_addf(&list, ",%.*s/32", STR_ARG(at));
+	}
+	put(v, "OMPI_MCA_btl_tcp_if_include", buf_str(&list));
+	buf_done(&list);
+}
+
 static void put_mpi(const struct vars *v)
 {
 	put_master(v);
 	put(v, "OMPI_MCA_orte_default_hostfile", str_c(v->args->hostfile));
 	put(v, "PRTE_MCA_prte_default_hostfile", str_c(v->args->hostfile));
 	put(v, "HYDRA_HOST_FILE", str_c(v->args->hostfile));
-	if (v->args->here->interface[0] != '\0') {
-		put(v, "OMPI_MCA_btl_tcp_if_include", str_c(v->args->here->interface));
-		put(v, "HYDRA_IFACE", str_c(v->args->here->interface));
-	}
+	put_networks(v);
 }
 
 void launcher_env(const struct launcher_args *args, struct arena *a, struct buf *out)

@@ -19,13 +19,28 @@ static bool text_of(const struct sockaddr *sa, socklen_t n, char *out, socklen_t
 	return getnameinfo(sa, n, out, size, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
-/* Of the interface that has the address. */
+static void set_network(struct rank_address *r, const struct ifaddrs *i)
+{
+	struct sockaddr_in own, mask;
+	struct in_addr base;
+	char text[INET_ADDRSTRLEN];
+
+	if (i->ifa_addr->sa_family != AF_INET || i->ifa_netmask == NULL)
+		return;
+	memcpy(&own, i->ifa_addr, sizeof own);
+	memcpy(&mask, i->ifa_netmask, sizeof mask);
+	base.s_addr = own.sin_addr.s_addr & mask.sin_addr.s_addr;
+	if (inet_ntop(AF_INET, &base, text, sizeof text) != NULL)
+		(void)str_print(r->network, sizeof r->network, "%s/%d", text,
+			__builtin_popcount(mask.sin_addr.s_addr));
+}
+
+/* The one that has the address. */
 static void find_interface(struct rank_address *r)
 {
 	struct ifaddrs *all = NULL;
 	char text[256];
 
-	r->interface[0] = '\0';
 	if (getifaddrs(&all) < 0)
 		return;
 	for (const struct ifaddrs *i = all; i != NULL && r->interface[0] == '\0'; i = i->ifa_next) {
@@ -33,9 +48,11 @@ static void find_interface(struct rank_address *r)
 		socklen_t n = family == AF_INET    ? sizeof(struct sockaddr_in)
 			      : family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						   : 0;
-		if (n != 0 && text_of(i->ifa_addr, n, text, sizeof text) &&
-			strcmp(text, r->address) == 0)
-			(void)str_print(r->interface, sizeof r->interface, "%s", i->ifa_name);
+		if (n == 0 || !text_of(i->ifa_addr, n, text, sizeof text) ||
+			strcmp(text, r->address) != 0)
+			continue;
+		(void)str_print(r->interface, sizeof r->interface, "%s", i->ifa_name);
+		set_network(r, i);
 	}
 	freeifaddrs(all);
 }

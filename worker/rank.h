@@ -6,6 +6,7 @@
 struct rank_address {
 	char address[256]; /* as advertise-address says, or this host's on the way to the server */
 	char interface[32]; /* that has it; "" when it is none of this host's own */
+	char network[24]; /* of that interface, "10.0.0.0/24"; "": none, or not of IPv4 */
 	uint16_t port; /* that was free a moment ago */
 };
 

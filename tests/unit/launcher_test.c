@@ -170,8 +170,24 @@ void test_launcher__tensorflow_jax_and_mpi(void **state)
 	t.task.launcher = LAUNCHER_MPI;
 	tell(&t);
 	has(&t, "OMPI_MCA_orte_default_hostfile", "/in/hostfile");
-	has(&t, "OMPI_MCA_btl_tcp_if_include", "eth1");
-	has(&t, "HYDRA_IFACE", "eth1");
+	assert_null(value(&t, "OMPI_MCA_btl_tcp_if_include"));
+	end(&t);
+}
+
+/* Of all ranks: mpirun hands it on. */
+void test_launcher__networks_of_mpi(void **state)
+{
+	struct rank_place far[] = { { STR("10.0.0.7"), 1 }, { STR("10.0.0.9"), 2 },
+		{ STR("10.0.1.7"), 3 }, { STR("fd00::8"), 4 } };
+	const struct list ranks = { far, 4 };
+	struct told t;
+
+	(void)state;
+	begin(&t, LAUNCHER_MPI, 0);
+	(void)str_print(t.here.network, sizeof t.here.network, "10.0.0.0/24");
+	const struct launcher_args args = { &t.task, &ranks, &t.here, "/in/hostfile", false };
+	launcher_env(&args, t.a, &t.env);
+	has(&t, "OMPI_MCA_btl_tcp_if_include", "10.0.0.0/24,10.0.1.7/32");
 	end(&t);
 }
 
@@ -215,6 +231,7 @@ void test_rank__address_of_the_way_or_as_it_is_set(void **state)
 	assert_int_equal(rank_find(&c, "127.0.0.1", &r, &e), 0);
 	assert_string_equal(r.address, "127.0.0.1");
 	assert_string_equal(r.interface, "lo");
+	assert_string_equal(r.network, "127.0.0.0/8");
 	assert_true(r.port != 0);
 	c.advertise_address = STR("gpu-01.lan"); /* nobody is asked where that is */
 	assert_int_equal(rank_find(&c, "127.0.0.1", &r, &e), 0);
