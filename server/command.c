@@ -182,13 +182,8 @@ static void looking_on_rows(void *arg, const struct db_rows *rows, const struct 
 	struct looking *l = arg;
 
 	l->sync.err = *e;
-	if (e->code == ERR_OK) {
-		pool_add_steps(l->pool, &rows[0]);
-		pool_set_workers(l->pool, &rows[1]);
-		pool_set_attempts(l->pool, &rows[2]);
-		pool_set_projects(l->pool, &rows[3]);
-		pool_set_rules(l->pool, &rows[4]);
-	}
+	if (e->code == ERR_OK)
+		pool_read(l->pool, rows);
 	loop_stop(l->sync.loop);
 }
 
@@ -229,11 +224,7 @@ int command_snapshot(const struct settings *conf, struct err *e)
 	if (rc == 0) {
 		look = (struct looking){ .sync = { .loop = l.app.loop }, .pool = pool_new() };
 		struct db_unit *u = db_unit(l.app.db, l.arena);
-		sched_store_queue_all(u);
-		sched_store_workers(u);
-		sched_store_attempts(u);
-		sched_store_projects(u);
-		sched_store_pools(u);
+		sched_store_memory(u);
 		db_send(u, DB_WRITE, looking_on_rows, &look);
 		loop_run(l.app.loop);
 		struct arena *a = arena_new(SNAPSHOT_ARENA);

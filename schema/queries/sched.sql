@@ -75,7 +75,8 @@ WITH lead AS (
 ), stepped AS (
 	UPDATE step s SET state = 'assigned', attempts = s.attempts + 1, version = s.version + 1
 	FROM taken t WHERE s.id = ANY ($3) AND s.id = t.step_id
-	RETURNING t.*, s.attempts AS number, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt
+	RETURNING t.*, s.attempts AS number, s.name, s.spec, s.needs, s.tracking_run, s.user_failures, s.checkpoint_attempt,
+		s.preempted_by AS spared
 ), moved AS (
 	SELECT s.*, a.ord, a.rank, a.attempt_id, nextval('attempt_epoch') AS epoch, a.worker_id, a.runtime,
 		ARRAY(SELECT jsonb_array_elements_text(a.devices)) AS devices, a.delivered, a.token_id, a.token_mac
@@ -99,7 +100,7 @@ WITH lead AS (
 )
 SELECT m.ord, m.attempt_id AS attempt, m.step_id AS step, m.run_id AS run, j.name AS project, r.pipeline, m.name AS step_name,
 	m.number, m.rank, m.ranks, m.epoch, r.repository, r.commit, m.cpus, m.memory, m.devices, m.tracking_run,
-	r.experiment_id::text AS experiment_id, m.user_failures, m.runtime, plain.yes AS plain,
+	r.experiment_id::text AS experiment_id, m.user_failures, m.runtime, m.spared, plain.yes AS plain,
 	CASE WHEN plain.yes THEN m.spec END AS spec
 FROM moved m JOIN run r ON r.id = m.run_id JOIN project j ON j.id = m.project_id
 CROSS JOIN LATERAL (SELECT r.models = '{}' AND cardinality(m.needs) = 0 AND m.checkpoint_attempt = 0

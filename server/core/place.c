@@ -24,7 +24,7 @@ static inline uint64_t fit(const struct place_pass *p, const struct place_slot *
 	const struct place_shape *shape, const uint64_t *kinds)
 {
 	uint64_t last = (uint64_t)slot->avoided << 62;
-	enum place_policy policy = p->wheres[p->sites[shape->site].where].pool->policy;
+	enum place_policy policy = place_where_of(p, shape)->pool->policy;
 	uint32_t all, left;
 
 	if (slot->cpus < shape->need[DIM_CPUS] ||
@@ -54,7 +54,7 @@ uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
 static uint32_t find_kept(
 	const struct place_pass *p, const struct place_shape *shape, uint32_t step, bool *ret_fits)
 {
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_where *where = place_where_of(p, shape);
 	const uint64_t *kinds = place_kinds(p, shape);
 	uint64_t best = UINT64_MAX;
 	uint32_t found = PLACE_NOWHERE;
@@ -74,17 +74,31 @@ static uint32_t find_kept(
 	return found;
 }
 
+/* Whether as many GPUs are free there; who has too few is not looked at again. */
+static inline bool in_front(
+	const struct place_pass *p, struct place_front *front, uint32_t at, const uint64_t *kinds)
+{
+	uint32_t all;
+
+	if (place_matching(p, &p->slots[at], kinds, &all) >= front->gpus)
+		return true;
+	front->slots[at / 64] &= ~(UINT64_C(1) << at % 64);
+	return false;
+}
+
 static uint32_t find_slot(const struct place_pass *p, const struct place_shape *shape)
 {
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
 	const uint64_t *kinds = place_kinds(p, shape);
+	struct place_front *front = kinds != NULL ? &p->fronts[shape->front] : NULL;
+	const uint64_t *slots = front != NULL ? front->slots : place_where_of(p, shape)->slots;
 	uint64_t best = UINT64_MAX;
 	uint32_t found = PLACE_NOWHERE;
 
 	for (uint32_t word = 0; word <= p->slots_n / 64; word++) {
-		for (uint64_t bits = where->slots[word]; bits != 0; bits &= bits - 1) {
+		for (uint64_t bits = slots[word]; bits != 0; bits &= bits - 1) {
 			uint32_t at = word * 64 + (uint32_t)__builtin_ctzll(bits);
-			if (p->slots[at].kept != 0)
+			if ((front != NULL && !in_front(p, front, at, kinds)) ||
+				p->slots[at].kept != 0)
 				continue;
 			uint64_t key = fit(p, &p->slots[at], shape, kinds);
 			if (key >= best)
@@ -131,7 +145,7 @@ uint32_t place_pick_add(struct place_pick *picks, uint32_t n, uint32_t most, str
 uint32_t place_pick(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
 	struct place_pick picks[PLACE_NODES_MAX], uint32_t *ret_fits)
 {
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_where *where = place_where_of(p, shape);
 	const uint64_t *kinds = place_kinds(p, shape);
 	uint32_t n = 0;
 
@@ -276,7 +290,7 @@ size_t place_room(const struct place_snapshot *s)
 	}
 	kinds = gpus / 64 + 4;
 	return 65536 +
-	       steps * (1024 + 3 * sizeof(struct place_blocker) + 16 * words + 8 * kinds +
+	       steps * (1024 + 3 * sizeof(struct place_blocker) + 24 * words + 8 * kinds +
 			       DIMS * sizeof(struct place_blocker)) +
 	       workers * (2 * sizeof(struct place_slot) + 256) + 8 * labels + 192 * gpus +
 	       s->projects_n * 512 + s->running_n * 128 + 8 * aside +

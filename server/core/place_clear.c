@@ -42,65 +42,28 @@ int64_t place_cleared_by(const struct place_pass *p, const struct place_clearing
 	return at;
 }
 
-static const struct place_gpu *gpu_of(const struct place_worker *w, struct str uuid)
-{
-	for (uint32_t i = 0; i < w->gpus_n; i++)
-		if (str_eq(w->gpus[i].uuid, uuid))
-			return &w->gpus[i];
-	return NULL;
-}
-
 void place_held(const struct place_pass *p, const struct place_shape *shape,
 	const struct place_running *x, int64_t ret[DIMS])
 {
 	const struct place_slot *slot = &p->slots[p->slot_of[x->worker]];
-	const struct place_worker *w = &p->s->workers[x->worker];
 	const uint64_t *kinds = place_kinds(p, shape);
-	const struct place_group *groups = &p->groups[slot->groups];
 
 	ret[DIM_CPUS] = place_thousandths(x->cpus);
 	ret[DIM_MEMORY] = (int64_t)x->memory;
 	ret[DIM_DISK] = ret[DIM_GPUS] = 0;
-	if (kinds == NULL)
-		return;
-	for (uint32_t k = 0; k < slot->groups_n; k++) {
-		if (!place_bit(kinds, groups[k].kind))
-			continue;
-		for (uint32_t i = 0; i < x->gpus_n; i++) {
-			const struct place_gpu *g = gpu_of(w, x->gpus[i]);
-			ret[DIM_GPUS] += g != NULL && place_same_kind(g, p->kinds[groups[k].kind]);
-		}
+	for (uint32_t i = 0; kinds != NULL && i < x->gpus_n; i++) {
+		uint32_t at = place_gpu_at(p, slot, x->gpus[i]);
+		ret[DIM_GPUS] +=
+			at != PLACE_NOWHERE && place_bit(kinds, place_group_of(p, slot, at)->kind);
 	}
 }
 
 /* ---- setting aside --------------------------------------------------------------- */
 
-static void move_gpu(struct place_pass *p, struct place_slot *slot, uint32_t at, bool taken)
-{
-	const struct place_gpu *g = &p->s->workers[slot->worker].gpus[at];
-
-	p->taken[slot->gpu + at] = taken;
-	slot->gpus += taken ? UINT32_MAX : 1;
-	for (uint32_t k = 0; k < slot->groups_n; k++) {
-		struct place_group *group = &p->groups[slot->groups + k];
-		if (place_same_kind(p->kinds[group->kind], g))
-			group->free += taken ? UINT32_MAX : 1;
-	}
-}
-
 static bool gpu_suits(const struct place_pass *p, const struct place_slot *slot, uint32_t at,
 	const uint64_t *kinds)
 {
-	const struct place_gpu *g = &p->s->workers[slot->worker].gpus[at];
-
-	if (p->taken[slot->gpu + at])
-		return false;
-	for (uint32_t k = 0; k < slot->groups_n; k++) {
-		uint32_t kind = p->groups[slot->groups + k].kind;
-		if (place_bit(kinds, kind) && place_same_kind(p->kinds[kind], g))
-			return true;
-	}
-	return false;
+	return !p->taken[slot->gpu + at] && place_bit(kinds, place_group_of(p, slot, at)->kind);
 }
 
 static void aside_move(struct place_slot *slot, const struct place_aside *a, int64_t sign)
@@ -125,7 +88,7 @@ void place_set_aside(struct place_pass *p, struct place_clearing *c)
 		for (uint32_t i = 0; i < w->gpus_n && got < want; i++) {
 			if (!gpu_suits(p, slot, i, kinds))
 				continue;
-			move_gpu(p, slot, i, true);
+			place_move_gpu(p, slot, i, true);
 			a->gpus[got++] = i;
 		}
 		BUG_ON(got < want);
@@ -141,7 +104,7 @@ void place_give_back(struct place_pass *p, struct place_clearing *c)
 		const struct place_aside *a = &c->asides[n];
 		aside_move(&p->slots[a->slot], a, 1);
 		for (int64_t i = 0; i < a->amounts[DIM_GPUS]; i++)
-			move_gpu(p, &p->slots[a->slot], a->gpus[i], false);
+			place_move_gpu(p, &p->slots[a->slot], a->gpus[i], false);
 	}
 }
 
@@ -178,7 +141,7 @@ static bool aside_of(
 	memcpy(free, soon, sizeof free);
 	ret->slot = p->slot_of[worker];
 	memcpy(ret->amounts, shape->need, sizeof ret->amounts);
-	if (!place_bit(p->wheres[p->sites[shape->site].where].slots, ret->slot))
+	if (!place_bit(place_where_of(p, shape)->slots, ret->slot))
 		return false;
 	for (size_t i = 0; i < p->s->running_n; i++) {
 		const struct place_running *x = &p->s->running[i];

@@ -214,6 +214,47 @@ uint32_t place_matching(const struct place_pass *p, const struct place_slot *slo
 	return free;
 }
 
+uint32_t place_gpu_at(const struct place_pass *p, const struct place_slot *slot, struct str uuid)
+{
+	const struct place_worker *w = &p->s->workers[slot->worker];
+	uint32_t i = 0;
+
+	while (i < w->gpus_n && !str_eq(w->gpus[i].uuid, uuid))
+		i++;
+	return i < w->gpus_n ? i : PLACE_NOWHERE;
+}
+
+struct place_group *place_group_of(
+	const struct place_pass *p, const struct place_slot *slot, uint32_t gpu)
+{
+	const struct place_gpu *g = &p->s->workers[slot->worker].gpus[gpu];
+	struct place_group *group = &p->groups[slot->groups];
+
+	while (!place_same_kind(p->kinds[group->kind], g))
+		group++;
+	return group;
+}
+
+/* What grows is looked at again by all. */
+static void reopen(struct place_pass *p, uint32_t at)
+{
+	for (uint32_t f = 0; f < p->fronts_n; f++) {
+		const uint64_t *slots = p->wheres[p->sites[p->fronts[f].site].where].slots;
+		p->fronts[f].slots[at / 64] |= slots[at / 64] & UINT64_C(1) << at % 64;
+	}
+}
+
+void place_move_gpu(struct place_pass *p, struct place_slot *slot, uint32_t gpu, bool taken)
+{
+	uint32_t by = taken ? UINT32_MAX : 1;
+
+	p->taken[slot->gpu + gpu] = taken;
+	slot->gpus += by;
+	place_group_of(p, slot, gpu)->free += by;
+	if (!taken)
+		reopen(p, p->slot_of[slot->worker]);
+}
+
 const uint64_t *place_kinds(const struct place_pass *p, const struct place_shape *shape)
 {
 	uint32_t want = p->sites[shape->site].want;
@@ -371,13 +412,21 @@ static bool same_shape(const struct place_pass *p, uint32_t item, uint32_t unuse
 	       memcmp(a->need, b->need, sizeof a->need) == 0;
 }
 
+static bool same_front(const struct place_pass *p, uint32_t item, uint32_t unused)
+{
+	const struct place_front *a = &p->fronts[item], *b = &p->fronts[p->fronts_n];
+
+	(void)unused;
+	return a->site == b->site && a->gpus == b->gpus;
+}
+
 static int64_t clamp(uint64_t v)
 {
 	return v <= INT64_MAX ? (int64_t)v : INT64_MAX;
 }
 
 struct tables {
-	struct place_table wheres, wants, sites, shapes;
+	struct place_table wheres, wants, sites, fronts, shapes;
 };
 
 static uint32_t site_of(struct place_pass *p, struct tables *t, uint32_t step)
@@ -407,6 +456,23 @@ static uint32_t site_of(struct place_pass *p, struct tables *t, uint32_t step)
 	return *at - 1;
 }
 
+static uint32_t front_of(struct place_pass *p, struct tables *t, uint32_t site, uint32_t gpus)
+{
+	struct place_front *front = &p->fronts[p->fronts_n];
+	size_t words = p->slots_n / 64 + (size_t)1;
+
+	front->site = site;
+	front->gpus = gpus;
+	uint32_t *at = table_find(&t->fronts, mix(mix(p->s->seed, site), gpus), p, same_front, 0);
+	if (*at == 0) {
+		front->slots = arena_array_of(p->a, uint64_t, words);
+		memcpy(front->slots, p->wheres[p->sites[site].where].slots,
+			words * sizeof *front->slots);
+		*at = ++p->fronts_n;
+	}
+	return *at - 1;
+}
+
 static uint32_t shape_of(struct place_pass *p, struct tables *t, uint32_t step)
 {
 	const struct place_step *s = &p->s->steps[step];
@@ -418,6 +484,8 @@ static uint32_t shape_of(struct place_pass *p, struct tables *t, uint32_t step)
 	uint64_t h = mix(mix(p->s->seed, shape.site), shape.nodes);
 
 	BUG_ON(shape.nodes > PLACE_NODES_MAX);
+	if (s->gpus.count != 0)
+		shape.front = front_of(p, t, shape.site, s->gpus.count);
 
 	for (int i = 0; i < DIMS; i++)
 		h = mix(h, (uint64_t)shape.need[i]);
@@ -437,10 +505,12 @@ void place_index(struct place_pass *p)
 	table_init(&t.wheres, n, p->a);
 	table_init(&t.wants, n, p->a);
 	table_init(&t.sites, n, p->a);
+	table_init(&t.fronts, n, p->a);
 	table_init(&t.shapes, n, p->a);
 	p->wheres = arena_array_of(p->a, struct place_where, n + 1);
 	p->wants = arena_array_of(p->a, struct place_gpu_want, n + 1);
 	p->sites = arena_array_of(p->a, struct place_site, n + 1);
+	p->fronts = arena_array_of(p->a, struct place_front, n + 1);
 	p->shapes = arena_array_of(p->a, struct place_shape, n + 1);
 	p->shape_of = arena_array_of(p->a, uint32_t, n + 1);
 	p->list = arena_array_of(p->a, uint32_t, (size_t)p->slots_n + 1);

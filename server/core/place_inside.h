@@ -46,6 +46,14 @@ struct place_site {
 	uint32_t step, where, want; /* want: PLACE_NOWHERE without GPUs */
 };
 
+/* A site with a number of GPUs: where there are as many. Shared by shapes that differ in the rest.
+ */
+struct place_front {
+	uint32_t site, gpus;
+	uint64_t
+		*slots; /* bit set: those of the where, less those that were seen to have too few */
+};
+
 /* Whether a shape has found no place: free amounts only shrink in a pass. */
 enum place_standing {
 	PLACE_OPEN,
@@ -55,6 +63,7 @@ enum place_standing {
 
 struct place_shape {
 	uint32_t step, site;
+	uint32_t front; /* with GPUs */
 	int64_t need[DIMS]; /* of each node */
 	uint32_t nodes;
 	enum place_standing standing;
@@ -114,6 +123,7 @@ struct place_pass {
 	struct place_where *wheres;
 	struct place_gpu_want *wants;
 	struct place_site *sites;
+	struct place_front *fronts;
 	struct place_shape *shapes;
 	uint32_t *shape_of; /* by step */
 	uint32_t *list; /* room for slots, while blockers are worked out */
@@ -134,7 +144,7 @@ struct place_pass {
 	uint32_t clearings_n;
 	uint32_t *clearing_of; /* by step: number + 1; NULL: there are none */
 	uint32_t *slot_of; /* by worker */
-	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, shapes_n;
+	uint32_t slots_n, kinds_n, wheres_n, wants_n, sites_n, fronts_n, shapes_n;
 };
 
 /* place_index.c: everything of the above, from the snapshot. */
@@ -143,6 +153,13 @@ int64_t place_thousandths(double cpus);
 /* GPUs of the slot whose kind is in the set (NULL: none): free ones, and all. */
 uint32_t place_matching(const struct place_pass *p, const struct place_slot *slot,
 	const uint64_t *kinds, uint32_t *ret_all);
+/* The position of the GPU with this UUID among the worker's, or PLACE_NOWHERE. */
+uint32_t place_gpu_at(const struct place_pass *p, const struct place_slot *slot, struct str uuid);
+/* The group that it is in. */
+struct place_group *place_group_of(
+	const struct place_pass *p, const struct place_slot *slot, uint32_t gpu);
+/* It is taken, or free again. */
+void place_move_gpu(struct place_pass *p, struct place_slot *slot, uint32_t gpu, bool taken);
 const uint64_t *place_kinds(const struct place_pass *p, const struct place_shape *shape);
 const struct place_pool *place_pool_of(const struct place_snapshot *s, struct str name);
 static inline bool place_allows(const struct place_pool *pool, const struct place_step *s)
@@ -244,6 +261,12 @@ static inline bool place_same_kind(const struct place_gpu *a, const struct place
 static inline bool place_bit(const uint64_t *set, uint32_t i)
 {
 	return (set[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static inline const struct place_where *place_where_of(
+	const struct place_pass *p, const struct place_shape *shape)
+{
+	return &p->wheres[p->sites[shape->site].where];
 }
 
 #endif

@@ -18,18 +18,9 @@ enum {
 /* The kind of the GPU with this UUID among the slot's, or PLACE_NOWHERE. */
 static uint32_t kind_of(const struct place_pass *p, const struct place_slot *slot, struct str uuid)
 {
-	const struct place_worker *w = &p->s->workers[slot->worker];
+	uint32_t at = place_gpu_at(p, slot, uuid);
 
-	for (uint32_t i = 0; i < w->gpus_n; i++) {
-		if (!str_eq(w->gpus[i].uuid, uuid))
-			continue;
-		for (uint32_t k = 0; k < slot->groups_n; k++) {
-			uint32_t kind = p->groups[slot->groups + k].kind;
-			if (place_same_kind(p->kinds[kind], &w->gpus[i]))
-				return kind;
-		}
-	}
-	return PLACE_NOWHERE;
+	return at != PLACE_NOWHERE ? place_group_of(p, slot, at)->kind : PLACE_NOWHERE;
 }
 
 /* Into the slot's list, behind those that end no later. */
@@ -212,7 +203,7 @@ static uint64_t lacking(const struct place_pass *p, uint32_t step, const struct 
 static uint32_t choose(const struct place_pass *p, uint32_t step, const struct place_shape *shape,
 	struct place_pick picks[PLACE_NODES_MAX], int64_t *ret_until)
 {
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_where *where = place_where_of(p, shape);
 	bool patient = place_patient(p, step);
 	uint32_t n = 0;
 
@@ -237,7 +228,7 @@ static uint32_t choose(const struct place_pass *p, uint32_t step, const struct p
 bool place_could(struct place_pass *p, uint32_t step)
 {
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_where *where = place_where_of(p, shape);
 
 	uint32_t able = 0;
 
@@ -252,7 +243,7 @@ bool place_could(struct place_pass *p, uint32_t step)
 /* Of the workers that may take the step. */
 static bool kept_enough(const struct place_pass *p, const struct place_shape *shape)
 {
-	const uint64_t *slots = p->wheres[p->sites[shape->site].where].slots;
+	const uint64_t *slots = place_where_of(p, shape)->slots;
 	uint32_t kept = 0, all = 0;
 
 	for (uint32_t i = 0; i < p->kept_n; i++)

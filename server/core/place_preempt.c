@@ -29,6 +29,9 @@ struct taking {
 	bool *gone, *borrows; /* by what runs: it was chosen; it is beyond its project's grant */
 	bool *used; /* by slot: by another node of the same gang */
 	bool *served; /* by step: it has a place now, or soon */
+	/* Of the step that looks for a place: its project's grant has room for it; its pool lets it
+	 * take that of a smaller priority. */
+	bool granted, by_priority;
 	int32_t least; /* priority of what runs */
 	bool any_borrows;
 	struct place_preempted *out;
@@ -147,16 +150,14 @@ static void add_running(struct taking *t, const struct place_running *x)
 	const struct place_pass *p = t->p;
 	uint32_t at = p->slot_of[x->worker];
 	const struct place_slot *slot = &p->slots[at];
-	const struct place_worker *w = &p->s->workers[x->worker];
 
 	t->soon[at].cpus += place_thousandths(x->cpus);
 	t->soon[at].memory += (int64_t)x->memory;
-	for (uint32_t i = 0; i < x->gpus_n; i++)
-		for (uint32_t g = 0; g < w->gpus_n; g++)
-			for (uint32_t k = 0;
-				k < slot->groups_n && str_eq(w->gpus[g].uuid, x->gpus[i]); k++)
-				t->gpus[slot->groups + k] += place_same_kind(
-					p->kinds[p->groups[slot->groups + k].kind], &w->gpus[g]);
+	for (uint32_t i = 0; i < x->gpus_n; i++) {
+		uint32_t gpu = place_gpu_at(p, slot, x->gpus[i]);
+		if (gpu != PLACE_NOWHERE)
+			t->gpus[place_group_of(p, slot, gpu) - p->groups]++;
+	}
 }
 
 static void promise(struct taking *t, uint32_t step, uint32_t at)
@@ -232,6 +233,11 @@ static bool lacks_nothing(const int64_t lacks[DIMS])
 	return true;
 }
 
+static const struct place_pool *pool_of(const struct place_pass *p, uint32_t step)
+{
+	return place_where_of(p, &p->shapes[p->shape_of[step]])->pool;
+}
+
 /* ---- whose place ----------------------------------------------------------------- */
 
 /* The step comes strictly before it. */
@@ -240,15 +246,13 @@ static bool may_end(const struct taking *t, uint32_t step, uint32_t running, boo
 	const struct place_pass *p = t->p;
 	const struct place_step *s = &p->s->steps[step];
 	const struct place_running *x = &p->s->running[running];
-	enum place_preemption how = place_pool_of(p->s, s->pool)->preemption;
-	bool granted = place_may_hold(p, step, false);
 
-	*ret_reclaimed = granted && t->borrows[running] && x->project != s->project &&
+	*ret_reclaimed = t->granted && t->borrows[running] && x->project != s->project &&
 			 is_limited(&p->s->projects[s->project]);
 	if (*ret_reclaimed)
 		return true;
-	return how == PLACE_PREEMPT_PRIORITY && s->priority > x->priority &&
-	       (granted || t->borrows[running] || x->project == s->project);
+	return t->by_priority && s->priority > x->priority &&
+	       (t->granted || t->borrows[running] || x->project == s->project);
 }
 
 static bool is_spared(const struct place_running *x, uint32_t step)
@@ -335,7 +339,7 @@ static bool choose(const struct taking *t, uint32_t step, struct pick *ret)
 {
 	const struct place_pass *p = t->p;
 	const struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	const uint64_t *slots = p->wheres[p->sites[shape->site].where].slots;
+	const uint64_t *slots = place_where_of(p, shape)->slots;
 
 	*ret = (struct pick){ .slot = PLACE_NOWHERE };
 	for (uint32_t i = 0; i < p->slots_n; i++)
@@ -390,6 +394,8 @@ static bool take(struct taking *t, uint32_t step)
 	uint32_t before = t->victims_n;
 	struct pick pick;
 
+	t->granted = place_may_hold(p, step, false);
+	t->by_priority = pool_of(p, step)->preemption == PLACE_PREEMPT_PRIORITY;
 	if (nodes > 1)
 		remember(t);
 	while (n < nodes && choose(t, step, &pick)) {
@@ -462,7 +468,7 @@ static bool wants(const struct taking *t, uint32_t step)
 {
 	struct place_pass *p = t->p;
 	const struct place_step *s = &p->s->steps[step];
-	enum place_preemption how = place_pool_of(p->s, s->pool)->preemption;
+	enum place_preemption how = pool_of(p, step)->preemption;
 
 	if (how == PLACE_PREEMPT_NONE || p->over[step] || place_clearing(p, step) != NULL)
 		return false;

@@ -60,20 +60,10 @@ static struct ending pop(struct when *w)
 
 static void give_back_gpu(struct place_pass *p, struct place_slot *slot, struct str uuid)
 {
-	const struct place_worker *w = &p->s->workers[slot->worker];
+	uint32_t at = place_gpu_at(p, slot, uuid);
 
-	for (uint32_t i = 0; i < w->gpus_n; i++) {
-		const struct place_gpu *g = &w->gpus[i];
-		if (!str_eq(g->uuid, uuid) || !p->taken[slot->gpu + i])
-			continue;
-		p->taken[slot->gpu + i] = false;
-		slot->gpus++;
-		for (uint32_t k = 0; k < slot->groups_n; k++) {
-			struct place_group *group = &p->groups[slot->groups + k];
-			if (place_same_kind(p->kinds[group->kind], g))
-				group->free++;
-		}
-	}
+	if (at != PLACE_NOWHERE && p->taken[slot->gpu + at])
+		place_move_gpu(p, slot, at, false);
 }
 
 static void give_back(struct place_pass *p, const struct ending *e)
@@ -120,6 +110,7 @@ static void when_init(
 		gpus += s->workers[i].gpus_n;
 	}
 	p->a = a;
+	p->fronts_n = 0; /* they are not looked at here, where more and more is free */
 	p->kept = arena_array_of(a, struct place_keep, PLACE_KEPT_MAX);
 	memcpy(p->kept, from->kept, from->kept_n * sizeof *p->kept);
 	p->slots = arena_array_of(a, struct place_slot, (size_t)from->slots_n + 1);
@@ -183,7 +174,7 @@ static bool try_slot(struct when *w, uint32_t at, int64_t now)
 	for (size_t i = 0; i < w->waiting_n; i++) {
 		uint32_t step = w->waiting[i];
 		const struct place_shape *shape = &p->shapes[p->shape_of[step]];
-		const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+		const struct place_where *where = place_where_of(p, shape);
 		if (!place_bit(where->slots, at) || p->over[step] ||
 			place_fit(p, &p->slots[at], shape, place_kinds(p, shape)) == UINT64_MAX ||
 			!place_may(p, &p->slots[at], step, shape) ||

@@ -109,7 +109,7 @@ static void why_nowhere(struct place_pass *p, struct place_shape *shape)
 {
 	const struct place_step *s = &p->s->steps[shape->step];
 	struct place_blocker *b = arena_new_of(p->a, struct place_blocker);
-	bool allowed = place_allows(p->wheres[p->sites[shape->site].where].pool, s);
+	bool allowed = place_allows(place_where_of(p, shape)->pool, s);
 
 	b->kind = PLACE_NO_POOL;
 	b->never = true;
@@ -306,7 +306,7 @@ static void why_amounts(struct place_pass *p, struct place_shape *shape, uint32_
 /* A slot that it fits, which is therefore kept for another; PLACE_NOWHERE: none. */
 static uint32_t kept_slot(const struct place_pass *p, const struct place_shape *shape)
 {
-	const struct place_where *where = &p->wheres[p->sites[shape->site].where];
+	const struct place_where *where = place_where_of(p, shape);
 	const uint64_t *kinds = place_kinds(p, shape);
 
 	for (uint32_t i = 0; i < p->kept_n; i++) {
@@ -469,7 +469,7 @@ static void why_gone(struct place_pass *p, struct place_shape *shape, uint32_t n
 
 static uint32_t list_could(struct place_pass *p, const struct place_shape *shape)
 {
-	const uint64_t *could = p->wheres[p->sites[shape->site].where].could;
+	const uint64_t *could = place_where_of(p, shape)->could;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->slots_n; i++)

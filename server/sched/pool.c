@@ -1,7 +1,6 @@
 #include "server/sched/pool.h"
 
 #include "api/pipeline.h"
-#include "api/pool.h"
 #include "api/worker.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
@@ -25,7 +24,7 @@ struct pool *pool_new(void)
 }
 
 /* Every object begins with its arena, which also holds the object. */
-static void object_free(void *object)
+void pool_free_object(void *object)
 {
 	if (object != NULL)
 		arena_drop(*(struct arena **)object);
@@ -38,7 +37,7 @@ static void clear(struct map **m)
 	void *value;
 
 	while (map_next(*m, &at, &key, &value))
-		object_free(value);
+		pool_free_object(value);
 	map_free(*m);
 	*m = map_new();
 }
@@ -53,12 +52,12 @@ void pool_free(struct pool *p)
 		map_free(*all[i]);
 	}
 	arena_drop(p->kept_arena);
-	object_free(p->rules);
+	pool_free_object(p->rules);
 	mem_free(p->order);
 	mem_free(p);
 }
 
-static struct str text(struct arena *a, const struct db_rows *r, size_t i, const char *column)
+struct str pool_text(struct arena *a, const struct db_rows *r, size_t i, const char *column)
 {
 	return arena_str(a, db_str(r, i, db_col(r, column)));
 }
@@ -153,7 +152,7 @@ static void put_step(struct pool *p, struct waiting *w, struct str request)
 	struct err e;
 
 	if (read_request(w, request, &e) == 0) {
-		object_free(map_put(p->steps, w->step.id, w));
+		pool_free_object(map_put(p->steps, w->step.id, w));
 		return;
 	}
 	log_error("a queued step cannot be read", LOG_STR("step", w->step.id), LOG_E(&e));
@@ -166,17 +165,17 @@ static void add_step(struct pool *p, const struct db_rows *r, size_t i)
 	struct waiting *w = arena_new_of(a, struct waiting);
 
 	w->arena = a;
-	w->project_id = text(a, r, i, "project_id");
+	w->project_id = pool_text(a, r, i, "project_id");
 	w->not_before = db_time(r, i, db_col(r, "not_before"));
 	w->blocked = read_blocked(db_str(r, i, db_col(r, "blocked")));
 	w->cleared_on = db_list(r, i, db_col(r, "cleared_on"), a);
-	w->step = (struct place_step){ .id = text(a, r, i, "step_id"),
+	w->step = (struct place_step){ .id = pool_text(a, r, i, "step_id"),
 		.priority = (int32_t)db_int(r, i, db_col(r, "priority")),
 		.queued_at = db_time(r, i, db_col(r, "queued_at")),
 		.cpus = db_real(r, i, db_col(r, "cpus")),
 		.memory = (uint64_t)db_int(r, i, db_col(r, "memory")),
 		.disk = (uint64_t)db_int(r, i, db_col(r, "disk")),
-		.pool = text(a, r, i, "pool") };
+		.pool = pool_text(a, r, i, "pool") };
 	put_step(p, w, db_str(r, i, db_col(r, "request")));
 }
 
@@ -208,7 +207,7 @@ void pool_queue_steps(struct pool *p, const struct queue_rows *q, int64_t queued
 
 void pool_remove_step(struct pool *p, struct str step_id)
 {
-	object_free(map_remove(p->steps, step_id));
+	pool_free_object(map_remove(p->steps, step_id));
 }
 
 uint64_t *pool_blocked(struct pool *p, struct str step_id)
@@ -262,7 +261,7 @@ static void host_release(struct host *h, const struct holding *held)
 	count_free(h);
 }
 
-static struct tally *tally_of(struct pool *p, struct str project_id)
+struct tally *pool_tally(struct pool *p, struct str project_id)
 {
 	struct tally *t = map_get(p->tallies, project_id);
 
@@ -302,8 +301,8 @@ static void holding_end(struct pool *p, struct holding *held)
 	h = map_get(p->hosts, held->worker_id);
 	if (h != NULL)
 		host_release(h, held);
-	project_releases(&tally_of(p, held->project_id)->project, held);
-	object_free(held);
+	project_releases(&pool_tally(p, held->project_id)->project, held);
+	pool_free_object(held);
 }
 
 static void holding_begin(struct pool *p, struct str attempt_id, struct holding *held)
@@ -314,7 +313,7 @@ static void holding_begin(struct pool *p, struct str attempt_id, struct holding 
 	holding_end(p, map_put(p->attempts, attempt_id, held));
 	if (h != NULL)
 		host_hold(h, held);
-	project_holds(&tally_of(p, held->project_id)->project, held);
+	project_holds(&pool_tally(p, held->project_id)->project, held);
 }
 
 /* A host that was read again holds what its attempts held before. */
@@ -344,64 +343,6 @@ static void leave_host(struct pool *p, const struct host *h)
 		if (h == NULL || held->host == h)
 			held->host = NULL;
 	}
-}
-
-/* ---- projects ---- */
-
-static struct place_quota quota_of(
-	const struct db_rows *r, size_t i, const char *nominal, const char *borrow)
-{
-	size_t col = db_col(r, nominal);
-
-	return (struct place_quota){ .limited = !db_is_null(r, i, col),
-		.nominal = (uint32_t)db_int(r, i, col),
-		.borrow = (uint32_t)db_int(r, i, db_col(r, borrow)) };
-}
-
-void pool_set_projects(struct pool *p, const struct db_rows *r)
-{
-	for (size_t i = 0; i < r->n; i++) {
-		struct tally *t = tally_of(p, db_str(r, i, db_col(r, "id")));
-		t->project.name = text(t->arena, r, i, "name");
-		t->project.weight = db_real(r, i, db_col(r, "weight"));
-		t->project.gpus_quota = quota_of(r, i, "gpus", "gpus_borrow");
-		t->project.steps_quota = quota_of(r, i, "steps", "steps_borrow");
-	}
-}
-
-/* ---- pools of workers ---- */
-
-static int word_of(struct str word, const char *const *names)
-{
-	int i = 0;
-
-	while (names[i] != NULL && !str_is(word, names[i]))
-		i++;
-	BUG_ON(names[i] == NULL);
-	return i;
-}
-
-void pool_set_rules(struct pool *p, const struct db_rows *r)
-{
-	struct arena *a = arena_new(OBJECT_ARENA + r->n * 1024);
-	struct rules *rules = arena_new_of(a, struct rules);
-
-	*rules = (struct rules){ a, arena_array_of(a, struct place_pool, r->n + 1), r->n };
-	for (size_t i = 0; i < r->n; i++) {
-		struct place_pool *pool = &rules->pools[i];
-		struct list words = db_list(r, i, db_col(r, "sensitivity"), a);
-		pool->name = text(a, r, i, "name");
-		pool->policy = (enum place_policy)word_of(
-			db_str(r, i, db_col(r, "policy")), pool_policy_names);
-		pool->preemption = (enum place_preemption)word_of(
-			db_str(r, i, db_col(r, "preemption")), pool_preemption_names);
-		for (size_t k = 0; k < words.n; k++)
-			pool->sensitivities |=
-				(uint8_t)(1 << word_of(*list_at(&words, struct str, k),
-						  sensitivity_names));
-	}
-	object_free(p->rules);
-	p->rules = rules;
 }
 
 /* ---- workers ---- */
@@ -469,9 +410,9 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 	h->lost_at = db_time(r, i, db_col(r, "lost_at"));
 	if (db_int(r, i, db_col(r, "faults")) >= AVOID_FAULTS)
 		h->avoid_until = db_time(r, i, db_col(r, "fault_at")) + AVOID_FOR;
-	h->worker = (struct place_worker){ .id = text(a, r, i, "id"),
-		.name = text(a, r, i, "name"),
-		.pool = text(a, r, i, "pool"),
+	h->worker = (struct place_worker){ .id = pool_text(a, r, i, "id"),
+		.name = pool_text(a, r, i, "name"),
+		.pool = pool_text(a, r, i, "pool"),
 		.runtimes = runtimes_of(&runtimes),
 		.isolated = runtimes_of(&isolated),
 		.cpus = db_real(r, i, db_col(r, "cpus")),
@@ -485,7 +426,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 	}
 	h->worker.labels = add_labels(h->worker.labels, &h->worker.labels_n, &h->worker.name, 1, a);
 	hold_again(p, h);
-	object_free(map_put(p->hosts, h->worker.id, h));
+	pool_free_object(map_put(p->hosts, h->worker.id, h));
 	p->ordered = false;
 }
 
@@ -507,7 +448,7 @@ void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
 	const struct host *h = map_get(p->hosts, id);
 	if (h != NULL)
 		leave_host(p, h);
-	object_free(map_remove(p->hosts, id));
+	pool_free_object(map_remove(p->hosts, id));
 	p->ordered = false;
 }
 
@@ -543,11 +484,11 @@ static void drop_attempts(struct pool *p)
 /* What was asked to end by somebody is not asked again. */
 static void read_preemption(struct holding *h, const struct db_rows *r, size_t i)
 {
-	h->step_id = text(h->arena, r, i, "step_id");
+	h->step_id = pool_text(h->arena, r, i, "step_id");
 	h->priority = (int32_t)db_int(r, i, db_col(r, "priority"));
 	h->fixed = db_bool(r, i, db_col(r, "fixed"));
 	h->spared = db_list(r, i, db_col(r, "spared"), h->arena);
-	h->preempted_by = text(h->arena, r, i, "preempted_by");
+	h->preempted_by = pool_text(h->arena, r, i, "preempted_by");
 	h->asked_at = db_time(r, i, db_col(r, "cancel_requested_at"));
 	h->checkpoint_at = db_time(r, i, db_col(r, "checkpoint_at"));
 }
@@ -557,8 +498,8 @@ void pool_set_attempts(struct pool *p, const struct db_rows *r)
 	drop_attempts(p);
 	for (size_t i = 0; i < r->n; i++) {
 		struct holding *h = holding_new();
-		h->worker_id = text(h->arena, r, i, "worker_id");
-		h->project_id = text(h->arena, r, i, "project_id");
+		h->worker_id = pool_text(h->arena, r, i, "worker_id");
+		h->project_id = pool_text(h->arena, r, i, "project_id");
 		h->cpus = db_real(r, i, db_col(r, "cpus"));
 		h->memory = (uint64_t)db_int(r, i, db_col(r, "memory"));
 		h->devices = db_list(r, i, db_col(r, "devices"), h->arena);
@@ -569,28 +510,34 @@ void pool_set_attempts(struct pool *p, const struct db_rows *r)
 	}
 }
 
-void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
-	const struct str *gpus, size_t gpus_n)
+static struct list copy_texts(struct arena *a, const struct list *from)
 {
-	const struct waiting *w = map_get(p->steps, step_id);
+	struct list to = { arena_array_of(a, struct str, from->n + 1), from->n };
+
+	for (size_t i = 0; i < from->n; i++)
+		*list_at(&to, struct str, i) = arena_str(a, *list_at(from, struct str, i));
+	return to;
+}
+
+void pool_assigned(struct pool *p, const struct pool_given *g)
+{
+	const struct waiting *w = map_get(p->steps, g->step_id);
 	struct holding *h;
 
 	if (w == NULL)
 		return;
 	h = holding_new();
-	h->worker_id = arena_str(h->arena, worker_id);
+	h->worker_id = arena_str(h->arena, g->worker_id);
 	h->project_id = arena_str(h->arena, w->project_id);
 	h->cpus = w->step.cpus;
 	h->memory = w->step.memory;
-	h->step_id = arena_str(h->arena, step_id);
+	h->step_id = arena_str(h->arena, g->step_id);
 	h->priority = w->step.priority;
 	h->fixed = !w->preemptible;
 	h->time_limit = w->step.time_limit;
-	h->devices.items = arena_array_of(h->arena, struct str, gpus_n + 1);
-	for (; h->devices.n < gpus_n; h->devices.n++)
-		*list_at(&h->devices, struct str, h->devices.n) =
-			arena_str(h->arena, gpus[h->devices.n]);
-	holding_begin(p, attempt_id, h);
+	h->devices = copy_texts(h->arena, g->gpus);
+	h->spared = copy_texts(h->arena, g->spared);
+	holding_begin(p, g->attempt_id, h);
 }
 
 void pool_attempt_ended(struct pool *p, struct str attempt_id)

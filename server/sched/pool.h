@@ -15,6 +15,8 @@ void pool_free(struct pool *p); /* NULL is fine */
 
 /* Rows of schema/queries/sched.sql. */
 void pool_add_steps(struct pool *p, const struct db_rows *rows);
+/* All of it into an empty memory: the rows of sched_store_memory. */
+void pool_read(struct pool *p, const struct db_rows rows[]);
 /* The same steps, by who queued them; queued_at: wall time. */
 void pool_queue_steps(struct pool *p, const struct queue_rows *rows, int64_t queued_at);
 void pool_remove_step(struct pool *p, struct str step_id);
@@ -27,9 +29,12 @@ void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; o
 void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);
 /* A step was handed out: its attempt holds what it asked for, one for each rank of a gang. Then it
- * is to be removed. */
-void pool_assigned(struct pool *p, struct str step_id, struct str attempt_id, struct str worker_id,
-	const struct str *gpus, size_t gpus_n);
+ * is to be removed. spared (struct str): the steps for which it was ended before. */
+struct pool_given {
+	struct str step_id, attempt_id, worker_id;
+	const struct list *gpus, *spared; /* struct str */
+};
+void pool_assigned(struct pool *p, const struct pool_given *g);
 void pool_attempt_ended(struct pool *p, struct str attempt_id);
 /* The attempt was asked to end for the step; or could not be, since it ends anyway. */
 void pool_preempted(struct pool *p, struct str attempt_id, struct str by_step, int64_t now);

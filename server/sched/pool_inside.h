@@ -63,4 +63,9 @@ struct pool {
 	bool ordered;
 };
 
+/* Every object begins with its arena, which also holds the object; NULL is fine. */
+void pool_free_object(void *object);
+struct tally *pool_tally(struct pool *p, struct str project_id); /* made when it is not there */
+struct str pool_text(struct arena *a, const struct db_rows *r, size_t i, const char *column);
+
 #endif

@@ -153,11 +153,7 @@ static void load_now(struct sched *s)
 	s->reload = false;
 	s->loading = true;
 	s->on_the_way++;
-	sched_store_queue_all(u);
-	sched_store_workers(u);
-	sched_store_attempts(u);
-	sched_store_projects(u);
-	sched_store_pools(u);
+	sched_store_memory(u);
 	db_send(u, DB_BULK, sched_on_loaded, s);
 }
 
@@ -176,11 +172,7 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 	if (e->code == ERR_OK) {
 		pool_free(s->pool);
 		s->pool = pool_new();
-		pool_add_steps(s->pool, &rows[0]);
-		pool_set_workers(s->pool, &rows[1]);
-		pool_set_attempts(s->pool, &rows[2]);
-		pool_set_projects(s->pool, &rows[3]);
-		pool_set_rules(s->pool, &rows[4]);
+		pool_read(s->pool, rows);
 		map_free(s->handed);
 		s->handed = map_new();
 		s->dirty = true;

@@ -220,8 +220,10 @@ static void take_over(struct pass *p, const struct db_rows *rows)
 	for (size_t i = 0; i < rows->n; i++) {
 		size_t k = (size_t)db_int(rows, i, ord) - 1;
 		BUG_ON(k >= p->rows.n);
-		pool_assigned(p->sched->pool, p->rows.step_ids[k], p->rows.attempt_ids[k],
-			p->rows.worker_ids[k], p->gpus[k].items, p->gpus[k].n);
+		struct list before = db_list(rows, i, db_col(rows, "spared"), p->arena);
+		pool_assigned(p->sched->pool,
+			&(struct pool_given){ p->rows.step_ids[k], p->rows.attempt_ids[k],
+				p->rows.worker_ids[k], &p->gpus[k], &before });
 		tell(p, rows, i, k);
 	}
 	for (size_t i = 0; i < rows->n; i++)

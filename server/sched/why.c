@@ -202,11 +202,7 @@ static void why_load(struct why *w)
 	struct db_unit *u = db_unit(w->app->db, NULL);
 
 	w->loading = true;
-	sched_store_queue_all(u);
-	sched_store_workers(u);
-	sched_store_attempts(u);
-	sched_store_projects(u);
-	sched_store_pools(u);
+	sched_store_memory(u);
 	db_send(u, DB_BULK, why_on_loaded, w);
 }
 
@@ -224,11 +220,7 @@ static void why_on_loaded(void *arg, const struct db_rows *rows, const struct er
 		return;
 	}
 	struct pool *pool = pool_new();
-	pool_add_steps(pool, &rows[0]);
-	pool_set_workers(pool, &rows[1]);
-	pool_set_attempts(pool, &rows[2]);
-	pool_set_projects(pool, &rows[3]);
-	pool_set_rules(pool, &rows[4]);
+	pool_read(pool, rows);
 	keep(w, view_make(w->app, pool));
 	pool_free(pool);
 	tell(w, &w->view->view, e);

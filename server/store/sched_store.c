@@ -17,9 +17,13 @@ void sched_store_release(struct db_unit *u, const char *role, const char *holder
 	db_stmt(u, SQL_LEASE_RELEASE, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(epoch));
 }
 
-void sched_store_queue_all(struct db_unit *u)
+void sched_store_memory(struct db_unit *u)
 {
 	db_add(u, SQL_SCHED_QUEUE_ALL, NULL, 0);
+	db_add(u, SQL_SCHED_WORKERS, NULL, 0);
+	db_add(u, SQL_SCHED_ATTEMPTS, NULL, 0);
+	db_add(u, SQL_SCHED_PROJECTS, NULL, 0);
+	db_add(u, SQL_SCHED_POOLS, NULL, 0);
 }
 
 void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_t n)
@@ -27,29 +31,9 @@ void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_
 	db_stmt(u, SQL_SCHED_QUEUE_SOME, DB_TEXTS(step_ids, n));
 }
 
-void sched_store_workers(struct db_unit *u)
-{
-	db_add(u, SQL_SCHED_WORKERS, NULL, 0);
-}
-
 void sched_store_worker(struct db_unit *u, struct str id)
 {
 	db_stmt(u, SQL_SCHED_WORKER, DB_TEXT(id));
-}
-
-void sched_store_attempts(struct db_unit *u)
-{
-	db_add(u, SQL_SCHED_ATTEMPTS, NULL, 0);
-}
-
-void sched_store_projects(struct db_unit *u)
-{
-	db_add(u, SQL_SCHED_PROJECTS, NULL, 0);
-}
-
-void sched_store_pools(struct db_unit *u)
-{
-	db_add(u, SQL_SCHED_POOLS, NULL, 0);
 }
 
 void sched_store_assign(

@@ -8,13 +8,11 @@ void sched_store_renew(struct db_unit *u, const char *role, const char *holder, 
 void sched_store_release(struct db_unit *u, const char *role, const char *holder, int64_t epoch);
 
 /* Columns as in schema/queries/sched.sql. */
-void sched_store_queue_all(struct db_unit *u);
+/* All that the scheduler remembers, for pool_read: SCHED_MEMORY statements. */
+enum { SCHED_MEMORY = 5 };
+void sched_store_memory(struct db_unit *u);
 void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_t n);
-void sched_store_workers(struct db_unit *u);
 void sched_store_worker(struct db_unit *u, struct str id);
-void sched_store_attempts(struct db_unit *u);
-void sched_store_projects(struct db_unit *u);
-void sched_store_pools(struct db_unit *u);
 
 struct assign_rows {
 	struct str *step_ids, *attempt_ids, *worker_ids, *runtimes, *devices, *token_ids,

@@ -1,5 +1,6 @@
 """Whose place a step takes: greater priorities, quotas that are claimed back, and what becomes of those that give way."""
 import hashlib
+import json
 
 import pytest
 
@@ -201,3 +202,63 @@ def test_a_run_that_is_cancelled_while_it_gives_way_is_cancelled(server, admin, 
     gives_way(hand, a)
     assert ended(admin, low, "cancelled")
     hand.finish(hand.take()[0])
+
+
+def test_who_gave_way_once_is_spared_by_the_same_step_from_its_next_attempt_on(server, admin, project):
+    pool(admin, project, "priority")
+    hand = Hand(server, admin, f"w-{project}", pool=project, devices=gpus(project, 1))
+    low = submit(admin, project, one(project))
+    a = running(hand, hand.take()[0])
+    high = submit(admin, project, one(project, 5, retries=", retries: {backoff: {first: 1s}}"))
+    assert asked_to_end(hand, a) == "preempted"
+    gives_way(hand, a)
+    [h] = hand.take()
+    hand.finish(h, state="failed", reason="runtime_failed")  # it will be tried again, in a second or two
+    b = running(hand, hand.take()[0])
+    assert (b["run"], b["number"]) == (low["id"], 2)
+    assert why_until(admin, high, "gpus")
+    lines = [json.loads(x) for x in admin.get("/api/v1/scheduler/snapshot", expect=200).body.splitlines()]
+    steps = [x["id"] for x in lines if x["kind"] == "step"]
+    [held] = [x for x in lines if x["kind"] == "running" and x["id"] == b["attempt"]]
+    assert [steps[i] for i in held["spared"]] == [steps_of(admin, high)["a"]["id"]] and not held.get("fixed")
+    assert not hand.sync().get("cancel")
+    hand.finish(b)
+    ended(admin, low, "succeeded")
+    hand.finish(hand.take()[0])
+    ended(admin, high, "succeeded")
+
+
+def test_a_gang_gives_way_as_a_whole(server, admin, project):
+    pool(admin, project, "priority")
+    hands = [Hand(server, admin, f"w{i}-{project}", pool=project, devices=gpus(f"{project}-{i}", 1)) for i in range(3)]
+    gang = submit(admin, project, one(project, more=", nodes: 2"))
+    until(lambda: [h.sync() for h in hands] and sum(len(h.fresh) for h in hands) == 2, 30)
+    held = {h.fresh[0]["rank"]: (h, h.fresh.pop()) for h in hands if h.fresh}
+    [spare] = [h for h in hands if h not in [hand for hand, _ in held.values()]]
+    for hand, a in held.values():
+        running(hand, a)
+    firm = submit(admin, project, one(project, more=", preemptible: false"))
+    [f] = spare.take()
+    assert f["run"] == firm["id"]
+    urgent = submit(admin, project + "-b", one(project, 9))
+    for hand, a in held.values():  # both ranks, although the room of one is enough
+        assert asked_to_end(hand, a) == "preempted"
+    assert why_until(admin, urgent, "preempting")["blockers"][0]["workers"] == 2
+    first, second = held[0], held[1]
+    gives_way(*first)
+    assert run_of(admin, gang)["state"] == "running" and steps_of(admin, gang)["a"]["state"] != "queued"  # one of it is there yet
+    gives_way(*second)
+    said = f"preempted by step a of project {project}-b (priority 9 > 0)"
+    until(lambda: steps_of(admin, gang)["a"]["state"] == "queued", 15)
+    assert steps_of(admin, gang)["a"]["reason"] == "preempted"
+    assert [(t["rank"], t["state"], t["reason"], t["message"]) for t in sorted(attempts(admin, gang), key=lambda t: t["rank"])] == [
+        (r, "failed", "preempted", said) for r in range(2)]
+    until(lambda: [h.sync() for h, _ in held.values()] and any(h.fresh and h.fresh[0]["run"] == urgent["id"] for h, _ in held.values()), 15)
+    taken = {a["run"]: (h, a) for h in hands for a in h.fresh}
+    assert gang["id"] not in taken  # it needs two, and one is left
+    hand, u = taken[urgent["id"]]
+    hand.fresh.clear()
+    hand.finish(running(hand, u))
+    ended(admin, urgent, "succeeded")
+    for run in (gang, firm):
+        admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
