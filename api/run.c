@@ -8,6 +8,7 @@ const char *const step_state_names[] = { "waiting", "queued", "assigned", "runni
 	"succeeded", "failed", "cancelled", "skipped", NULL };
 const char *const attempt_state_names[] = { "assigned", "preparing", "running", "finishing",
 	"succeeded", "failed", "cancelled", "lost", NULL };
+const char *const rerun_from_names[] = { "failed", "start", NULL };
 static const char *const stream_names[] = { "all", "stdout", "stderr", "system", NULL };
 _Static_assert(sizeof run_state_names / sizeof *run_state_names == RUN_STATE_COUNT + 1,
 	"run states and names differ");
@@ -78,8 +79,12 @@ const struct field run_fields[] = {
 	{ "repository", FIELD_STR, R | E, AT(repository), .doc = "Git repository" },
 	{ "commit", FIELD_STR, R | E, AT(commit), .doc = "The exact commit" },
 	{ "trigger", FIELD_STR, R, AT(trigger),
-		.doc = "api, push, schedule, dataset, pipeline or decision" },
+		.doc = "api, push, schedule, dataset, pipeline, decision or rerun" },
 	{ "trigger_key", FIELD_STR, R | E, AT(trigger_key), .doc = "What fired it" },
+	{ "rerun_of", FIELD_STR, R | E, AT(rerun_of),
+		.doc = "The run that it runs again; it may be gone" },
+	{ "rerun_from", FIELD_ENUM, R | E, AT(rerun_from), HAS(has_rerun_from),
+		.names = rerun_from_names, .doc = "failed: what had succeeded was taken over" },
 	{ "decision_id", FIELD_STR, R | E, AT(decision_id), .doc = "The decision that started it" },
 	{ "experiment_id", FIELD_INT, R, AT(experiment_id),
 		.doc = "Experiment of its tracking runs" },
@@ -116,6 +121,13 @@ const struct field run_new_fields[] = {
 	{ 0 },
 };
 #undef THIS
+#define THIS rerun_new
+const struct field rerun_new_fields[] = {
+	{ "from", FIELD_ENUM, 0, AT(from), .names = rerun_from_names, .fallback = "failed",
+		.doc = "failed: take over the steps that have succeeded; start: run all anew" },
+	{ 0 },
+};
+#undef THIS
 #define THIS run_query
 const struct field run_query_fields[] = {
 	PAGE_FIELDS(struct run_query),
@@ -133,6 +145,15 @@ const struct field wait_query_fields[] = {
 };
 #undef THIS
 
+#define THIS step_reuse
+static const struct field step_reuse_fields[] = {
+	{ "by", FIELD_STR, R, AT(by), .doc = "rerun" },
+	{ "run_id", FIELD_STR, R, AT(run_id), .doc = "The run in which it ran; it may be gone" },
+	{ "step_id", FIELD_STR, R, AT(step_id), .doc = "The step there: its attempts and log" },
+	{ "ended_at", FIELD_TIME, R, AT(ended_at), .doc = "When that one ended" },
+	{ 0 },
+};
+#undef THIS
 #define THIS step
 const struct field step_fields[] = {
 	{ "id", FIELD_STR, R, AT(id), .doc = "Identity of the step" },
@@ -174,6 +195,9 @@ const struct field step_fields[] = {
 		.doc = "Failed attempts that retries.user pays for" },
 	{ "infra_failures", FIELD_INT, R, AT(infra_failures),
 		.doc = "Failed attempts that retries.infra pays for" },
+	{ "reused", FIELD_OBJ, R | E, AT(reused), HAS(has_reused), .sub = step_reuse_fields,
+		.size = sizeof(struct step_reuse),
+		.doc = "Nothing was run: it stands for a step of another run" },
 	{ "image_ref", FIELD_STR, R | E, AT(image_ref),
 		.doc = "The image exactly: as the run's first attempt with it has resolved its "
 		       "name; "

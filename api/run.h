@@ -111,6 +111,9 @@ struct run {
 	int64_t created_at, started_at, ended_at, version;
 	int64_t cancel_requested_at; /* 0: it was not asked for */
 	struct str created_by;
+	struct str rerun_of; /* the run that it runs again, */
+	int rerun_from; /* enum rerun_from */
+	bool has_rerun_from;
 	struct list datasets; /* struct run_dataset */
 	struct str model_version; /* "ridership/2", when the run registered one */
 	struct blocked blocked; /* what one of its steps waits for */
@@ -132,6 +135,15 @@ struct run_new {
 };
 extern const struct field run_new_fields[];
 
+enum rerun_from { RERUN_FAILED, RERUN_START };
+extern const char *const rerun_from_names[];
+
+/* POST …/runs/{run}/rerun */
+struct rerun_new {
+	int from; /* enum rerun_from */
+};
+extern const struct field rerun_new_fields[];
+
 struct run_query {
 	struct page_query page;
 	struct str pipeline;
@@ -145,6 +157,12 @@ struct wait_query {
 	struct field_span wait;
 };
 extern const struct field wait_query_fields[];
+
+/* Nothing was run for the step: it stands for one of another run. */
+struct step_reuse {
+	struct str by, run_id, step_id;
+	int64_t ended_at;
+};
 
 struct step {
 	struct str id, run_id, name;
@@ -168,6 +186,8 @@ struct step {
 	int64_t checkpoint_attempt, checkpoint_at; /* 0: it has brought none */
 	int64_t user_failures, infra_failures; /* attempts that a budget has paid for */
 	struct str image_ref;
+	struct step_reuse reused;
+	bool has_reused;
 };
 extern const struct field step_fields[];
 

@@ -17,7 +17,7 @@ WITH r AS MATERIALIZED (
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
 	r.finishing_work, r.look,
-	s.id, s.name, s.needs, s.late, s.joins, s.matrix, s.matrix_of, s.slots,
+	s.id, s.name, s.needs, s.late, s.joins, s.reused IS NOT NULL AS reused, s.matrix, s.matrix_of, s.slots,
 	CASE WHEN s.metric IS NOT NULL AND s.state <> 'waiting' THEN step_metric(s) END AS metric_value,
 	s.state, s.reason, s.message,
 	CASE WHEN s.ended_at IS NULL THEN s.spec END AS spec, s.user_failures, s.infra_failures, s.attempts, s.tracking_run,
@@ -59,14 +59,15 @@ WHERE s.id = ANY ($1) AND s.id = x.id;
 
 -- name: engine_step_spec :exec
 -- params: ids text[], specs jsonb[]
-UPDATE step s SET spec = x.spec, late = false FROM unnest($1::text[], $2::jsonb[]) AS x(id, spec)
+UPDATE step s SET spec = x.spec, written = s.spec, late = false FROM unnest($1::text[], $2::jsonb[]) AS x(id, spec)
 WHERE s.id = ANY ($1) AND s.id = x.id;
 
--- What a step is that stands for another one: its outputs, metrics, params and artifacts, none of them copied byte by byte.
+-- What a step is that stands for another one: its outputs, last metrics, params, tags and artifacts, none of them copied byte by
+-- byte.
 -- name: engine_take :exec
 -- params: ids text[], sources text[]
 WITH x AS (
-	SELECT x.id, f.id AS source, f.name, f.outputs, t.id AS tracking_id, t.made, o.id AS source_tracking
+	SELECT x.id, f.id AS source, CASE WHEN f.joins THEN f.selected ELSE f.name END AS selected, f.outputs, t.id AS tracking_id, t.made, o.id AS source_tracking
 	FROM unnest($1::text[], $2::text[]) AS x(id, source) JOIN step s ON s.id = x.id JOIN step f ON f.id = x.source
 	LEFT JOIN tracking_run t ON t.run_id = s.tracking_run LEFT JOIN tracking_run o ON o.run_id = f.tracking_run
 ), files AS (
@@ -83,11 +84,14 @@ WITH x AS (
 ), params AS (
 	INSERT INTO param (tracking_id, key, value) SELECT x.tracking_id, p.key, p.value
 	FROM x JOIN param p ON p.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+), tags AS (
+	INSERT INTO tag (tracking_id, key, value) SELECT x.tracking_id, g.key, g.value
+	FROM x JOIN tag g ON g.tracking_id = x.source_tracking AND g.key <> 'mlflow.parentRunId' ON CONFLICT DO NOTHING
 ), artifacts AS (
 	INSERT INTO artifact (tracking_id, path, size, digest, media_type) SELECT x.tracking_id, a.path, a.size, a.digest, a.media_type
 	FROM x JOIN artifact a ON a.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
 )
-UPDATE step s SET outputs = x.outputs, selected = CASE WHEN s.joins THEN x.name END FROM x WHERE s.id = x.id;
+UPDATE step s SET outputs = x.outputs, selected = CASE WHEN s.joins THEN x.selected END FROM x WHERE s.id = x.id;
 
 -- A step that joins combinations without choosing one: their outputs, each in a folder of its own.
 -- name: engine_gather :exec

@@ -25,6 +25,19 @@ FROM step s CROSS JOIN LATERAL (
 WHERE s.state = 'succeeded' AND NOT a.succeeded OR s.state = 'failed' AND NOT a.failed
 ORDER BY s.id LIMIT 100;
 
+-- What stands for a step of another run has run nothing, and has all that it says it has put out.
+-- name: fsck_reused :many
+SELECT s.id AS subject, CASE
+	WHEN s.reused IS NULL THEN 'has succeeded without an attempt'
+	WHEN s.state <> 'succeeded' OR s.attempts > 0 THEN format('stands for %s, but is %s with %s attempts', s.reused ->> 'step_id', s.state, s.attempts)
+	ELSE format('stands for %s and says %s files, but has %s', s.reused ->> 'step_id', f.said, f.n) END AS wrong
+FROM step s CROSS JOIN LATERAL (
+	SELECT (SELECT coalesce(sum((o.value ->> 'files')::bigint), 0) FROM jsonb_each(s.outputs) o) AS said,
+		(SELECT count(*) FROM step_output o WHERE o.step_id = s.id) AS n) f
+WHERE s.reused IS NOT NULL AND (s.state <> 'succeeded' OR s.attempts > 0 OR f.said <> f.n)
+	OR s.reused IS NULL AND s.state = 'succeeded' AND s.attempts = 0 AND NOT s.joins
+ORDER BY s.id LIMIT 100;
+
 -- name: fsck_gangs :many
 SELECT a.step_id AS subject, format('attempt %s has the ranks %s, and should have %s of them', a.number,
 	string_agg(a.rank::text, ', ' ORDER BY a.rank), max(a.ranks)) AS wrong

@@ -130,9 +130,8 @@ SELECT step_id, step, output, path, size, digest FROM (
 -- name: finish_steps :many
 -- params: run_id text
 SELECT s.id, s.name, s.tracking_run, s.state, s.message,
-	coalesce((SELECT a.evidence ->> 'image_digest' FROM attempt a WHERE a.step_id = coalesce((SELECT c.id FROM step c
-		WHERE c.run_id = s.run_id AND c.name = s.selected), s.id) ORDER BY a.number DESC, a.rank LIMIT 1), '')
-		AS image_digest,
+	coalesce((SELECT step_reuse(c, '') ->> 'image_digest' FROM step c
+		WHERE c.run_id = s.run_id AND c.name = coalesce(s.selected, s.name)), '') AS image_digest,
 	coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM (
 		SELECT k.key, CASE WHEN l.is_nan THEN 'null'::jsonb ELSE to_jsonb(l.value) END AS value
 		FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id JOIN metric_key k ON k.id = l.key_id

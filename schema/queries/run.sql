@@ -99,7 +99,7 @@ INSERT INTO param (tracking_id, key, value) SELECT c.id, 'matrix.' || m.key, m.v
 -- name: run_get :one
 -- params: id text
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -112,7 +112,7 @@ WHERE r.id = $1;
 -- name: run_list :many
 -- params: project_id text, pipeline text, state text, before text, count bigint
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -141,7 +141,7 @@ SELECT id FROM gone;
 -- params: run_id text, after text, count bigint
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
-	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
+	s.matrix, s.matrix_of, s.selected, s.reused, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) AS attempt_id,
 	coalesce((s.spec #>> '{placement,nodes}')::int, 1) AS nodes, step_blocked(s) AS blocked,
@@ -152,7 +152,7 @@ FROM step s WHERE s.run_id = $1 AND lpad(s.position::text, 8, '0') > $2 ORDER BY
 -- params: id text
 SELECT s.id, s.run_id, s.name, s.position, s.needs, s.state, s.reason, s.message, s.attempts, s.tracking_run, s.outputs, s.spec,
 	s.created_at, s.queued_at, s.started_at, s.ended_at, s.checkpoint_attempt, s.checkpoint_at, s.user_failures, s.infra_failures,
-	s.matrix, s.matrix_of, s.selected, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
+	s.matrix, s.matrix_of, s.selected, s.reused, s.metric, CASE WHEN s.metric IS NOT NULL THEN step_metric(s) END AS metric_value,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = s.run_id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	(SELECT a.id FROM attempt a WHERE a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) AS attempt_id,
 	coalesce((s.spec #>> '{placement,nodes}')::int, 1) AS nodes, step_blocked(s) AS blocked

@@ -27,13 +27,13 @@ static const char *const step_events[] = { "ready", "assign", "run", "finish", "
 	"fail", "cancel", "skip" };
 /* Reports may jump over states (running was never seen), so each open state leads to each end. A
  * queued step fails when its time in the queue is over, a waiting one when what it needs has put out
- * something that it cannot use. */
+ * something that it cannot use; one that stands for other steps succeeds without an attempt. */
 enum { SW = FSM_STEP_WAITING, SQ = FSM_STEP_QUEUED, SA = FSM_STEP_ASSIGNED, SR = FSM_STEP_RUNNING,
 	SF = FSM_STEP_FINISHING, SS = FSM_STEP_SUCCEEDED, SX = FSM_STEP_FAILED,
 	SC = FSM_STEP_CANCELLED, SK = FSM_STEP_SKIPPED };
 static const signed char step_next[FSM_STEP_STATES][FSM_STEP_EVENTS] = {
 	/*         ready assign run finish succeed retry fail cancel skip */
-	[SW] = {   SQ,   no,    no, no,    no,     no,   SX,  SC,    SK },
+	[SW] = {   SQ,   no,    no, no,    SS,     no,   SX,  SC,    SK },
 	[SQ] = {   SQ,   SA,    no, no,    no,     SQ,   SX,  SC,    no },
 	[SA] = {   no,   SA,    SR, SF,    SS,     SQ,   SX,  SC,    no },
 	[SR] = {   no,   no,    SR, SF,    SS,     SQ,   SX,  SC,    no },

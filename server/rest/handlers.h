@@ -17,6 +17,7 @@ extern const struct binding dataset_bindings[];
 extern const struct binding dataset_create_bindings[];
 extern const struct binding pipeline_bindings[];
 extern const struct binding run_bindings[];
+extern const struct binding rerun_bindings[];
 extern const struct binding pool_bindings[];
 extern const struct binding queue_bindings[];
 extern const struct binding worker_bindings[];

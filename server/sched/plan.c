@@ -378,13 +378,17 @@ static void move_run(struct plan *p, enum fsm_run_event event)
 		STR("{}"));
 }
 
-/* A report may pass over a state, and an attempt may have failed since it began. */
+/* A report may pass over a state, and an attempt may have failed since it began. Of steps that are
+ * taken over, and those that join others, nothing runs. */
 static bool has_begun(const struct plan *p)
 {
-	for (size_t i = 0; i < p->run->n; i++)
+	for (size_t i = 0; i < p->run->n; i++) {
+		const struct plan_step *s = &p->run->steps[i];
+		bool own = !s->joins && !s->reused;
 		if (p->states[i] == STEP_RUNNING || p->states[i] == STEP_FINISHING ||
-			p->states[i] == STEP_SUCCEEDED || p->run->steps[i].attempt_started_at != 0)
+			(p->states[i] == STEP_SUCCEEDED && own) || s->attempt_started_at != 0)
 			return true;
+	}
 	return false;
 }
 

@@ -37,6 +37,7 @@ struct plan_step {
 	double metric; /* what it has come to, NAN included */
 	bool has_metric;
 	bool late; /* its spec is filled in when it becomes ready */
+	bool reused; /* it stands for a step of another run: nothing of it runs */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */
 	int64_t deadline; /* of its time in the queue; 0: none */

@@ -183,6 +183,7 @@ static void read_step(struct look *l, const struct db_rows *r, size_t i, struct 
 		.needs = db_list(r, i, db_col(r, "needs"), l->arena),
 		.late = db_bool(r, i, db_col(r, "late")),
 		.joins = db_bool(r, i, db_col(r, "joins")),
+		.reused = db_bool(r, i, db_col(r, "reused")),
 		.matrix_of = text_of(l, r, i, "matrix_of"),
 		.slots = db_int(r, i, db_col(r, "slots")),
 		.has_metric = !db_is_null(r, i, db_col(r, "metric_value")),

@@ -6,6 +6,7 @@ const struct fsck_check fsck_checks[] = {
 	{ "runs", "runs that have ended, and their steps", SQL_FSCK_RUNS },
 	{ "steps", "steps and how many attempts they have", SQL_FSCK_STEPS },
 	{ "ends", "ended steps and their newest attempt", SQL_FSCK_ENDS },
+	{ "reused", "steps that were taken over, and their outputs", SQL_FSCK_REUSED },
 	{ "gangs", "the attempts of gangs have all their ranks", SQL_FSCK_GANGS },
 	{ "epochs", "epochs grow from attempt to attempt", SQL_FSCK_EPOCHS },
 	{ "devices", "no GPU is held twice", SQL_FSCK_DEVICES },

@@ -30,7 +30,7 @@ def fsck(server, *args, database=None):
 def test_all_is_well_with_what_the_server_made(server, held):
     assert fsck(server) == fsck(server)[-1:]
     line = fsck(server, "--deep")[-1]
-    assert line.startswith("16 checks of the database, ") and line.endswith(" blobs read whole: 0 faults")
+    assert line.startswith("17 checks of the database, ") and line.endswith(" blobs read whole: 0 faults")
     assert " 0 blobs" not in line and " 0 logs" not in line
 
 
@@ -59,6 +59,13 @@ WRONG = [
     ("windows", "UPDATE monitor_window SET rows = rows + 1 WHERE id = '{window}'", "{window}", "says 9 rows"),
     ("retrainings", "INSERT INTO retraining (model_id, decision_id, run_id) SELECT id, 'dec_x', '{ended_run}' FROM model",
      "mdl_", "its run {ended_run} is succeeded"),
+    ("reused", "UPDATE step SET reused = '{{\"by\": \"rerun\", \"step_id\": \"st_x\"}}' WHERE id = '{ended_step}'", "{ended_step}",
+     "stands for st_x, but is succeeded with 1 attempts"),
+    ("reused", "DELETE FROM attempt WHERE step_id = '{ended_step}'; UPDATE step SET attempts = 0 WHERE id = '{ended_step}'",
+     "{ended_step}", "has succeeded without an attempt"),
+    ("reused", "DELETE FROM attempt WHERE step_id = '{ended_step}'; UPDATE step SET attempts = 0, reused = '{{\"step_id\": \"st_x\"}}'"
+     " WHERE id = '{ended_step}'; DELETE FROM step_output WHERE step_id = '{ended_step}'",
+     "{ended_step}", "stands for st_x and says 1 files, but has 0"),
     ("owners", "INSERT INTO observation (made, window_id, row_id, time, prediction, layout, cells)"
      " VALUES ('2001-01-01', 'win_none', 'r', now(), 1, 1, '')", "win_none", "has observations and no window"),
 ]

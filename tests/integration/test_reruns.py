@@ -1,0 +1,260 @@
+"""Running a run again: what a new run takes over of the old one, and what it runs anew. Workers are real."""
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from harness import SANITIZERS, program
+from stack import Wire, Worker, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
+
+pytestmark = pytest.mark.usefixtures("project")
+
+
+@pytest.fixture(scope="module")
+def worker(server):
+    with Worker(server, "w1", cpus=8, join_token=join_token(server.admin())) as w:
+        yield w
+
+
+@pytest.fixture
+def shared():
+    """A folder that steps can write to; a step fails as long as there is no file `ok`."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-shared-", dir="/tmp") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def rerun(api, run, expect=201, **body):
+    return api.post(f"/api/v1/runs/{run['id']}/rerun", body, expect=expect).json()
+
+
+def ended(api, run, state):
+    run = wait_for_run(api, run["id"], 30)
+    steps = {s["name"]: s for s in steps_of(api, run["id"])}
+    assert run["state"] == state, [(s["name"], s["state"], s.get("message")) for s in steps.values()]
+    return run, steps
+
+
+def count(folder, step):
+    return (folder / step).read_text().count("\n") if (folder / step).exists() else 0
+
+
+def flaky(shared, **more):
+    """make → use (fails without `ok`) → last: each says that it has run, and hands on a value and a file."""
+    said = f"echo x >> {shared}/$TIDEMILL_STEP; "
+    return pipeline("flaky", {
+        "make": {"run": said + "printf 17 > $TIDEMILL_OUTPUT/rows; echo data > $TIDEMILL_OUTPUT/f",
+                 "outputs": {"rows": {"path": "rows", "kind": "value"}, "files": {"path": "f"}}},
+        "use": {"needs": ["make"], "env": {"ROWS": "${steps.make.outputs.rows}", "ID": "${run.id}"},
+                "run": said + f"echo $ROWS $ID; cat $TIDEMILL_INPUT_MAKE/f; test -e {shared}/ok",
+                "outputs": {}},
+        "last": {"needs": ["use"], "run": said + "true"}}, **more)
+
+
+def test_only_what_has_not_succeeded_runs_again(server, api, worker, shared):
+    old, before = ended(api, submit(api, "demo", flaky(shared)), "failed")
+    (shared / "ok").touch()
+    new = rerun(api, old)
+    assert (new["rerun_of"], new["rerun_from"], new["trigger"], new["pipeline"]) == (old["id"], "failed", "rerun", "flaky")
+    assert new["inputs"] == old["inputs"] and new["created_by"] == old["created_by"]
+    new, after = ended(api, new, "succeeded")
+    assert [count(shared, s) for s in ("make", "use", "last")] == [1, 2, 1]
+    make = after["make"]
+    assert make["reused"] == {"by": "rerun", "run_id": old["id"], "step_id": before["make"]["id"], "ended_at": before["make"]["ended_at"]}
+    assert make["message"] == f"taken over from {old['id']}" and (make["attempts"], make["started_at"]) == (0, None)
+    assert make["outputs"] == before["make"]["outputs"]
+    assert "reused" not in after["use"] and after["use"]["attempts"] == 1
+    assert raw_log(api, after["use"]["id"], "stdout") == f"17 {new['id']}\ndata\n".encode()
+    assert raw_log(api, before["use"]["id"], "stdout") == f"17 {old['id']}\ndata\n".encode()
+    assert api.get(f"/api/v1/steps/{make['id']}/outputs/files/f", expect=200).body == b"data\n"
+    assert new["started_at"] >= new["created_at"]
+    events = server.sql(f"SELECT type, subject FROM event WHERE subject = '{new['id']}' OR subject = '{make['id']}' ORDER BY id")
+    assert [e.split("|")[0] for e in events] == ["run.created", "step.succeeded", "run.running", "run.succeeded"]
+    fsck(server)
+
+
+def fsck(server):
+    assert server.command("fsck", "--deep").endswith(" 0 faults")
+
+
+def test_a_run_that_is_run_again_may_go(server, api, worker, shared):
+    old, _ = ended(api, submit(api, "demo", flaky(shared)), "failed")
+    new, _ = ended(api, rerun(api, old), "failed")
+    api.delete(f"/api/v1/runs/{old['id']}", expect=204)
+    assert api.get(f"/api/v1/runs/{new['id']}", expect=200).json()["rerun_of"] == old["id"]
+    (shared / "ok").touch()
+    third, steps = ended(api, rerun(api, new), "succeeded")
+    assert steps["make"]["reused"]["run_id"] == old["id"] and count(shared, "make") == 1
+    assert api.get(f"/api/v1/steps/{steps['make']['id']}/outputs/files/f", expect=200).body == b"data\n"
+
+
+def test_all_of_it_runs_again_from_the_start(api, worker, shared):
+    (shared / "ok").touch()
+    old, _ = ended(api, submit(api, "demo", flaky(shared)), "succeeded")
+    said = rerun(api, old, expect=409)
+    assert "nothing of the run has failed" in said["detail"]
+    new, steps = ended(api, rerun(api, old, **{"from": "start"}), "succeeded")
+    assert new["rerun_from"] == "start" and [count(shared, s) for s in ("make", "use", "last")] == [2, 2, 2]
+    # What is filled in late is filled in anew.
+    assert raw_log(api, steps["use"]["id"], "stdout") == f"17 {new['id']}\ndata\n".encode()
+
+
+def test_what_cannot_be_run_again_says_so(server, api, worker, shared):
+    hand = Wire(server, "by-hand", pool="hands")
+    source = pipeline("held", {"a": {"run": ["true"], "placement": {"pool": "hands"}}})
+    run = submit(api, "demo", source)
+    assert "has not ended" in rerun(api, run, expect=409)["detail"]
+    assert [e["pointer"] for e in rerun(api, run, expect=422, **{"from": "end"})["errors"]] == ["/from"]
+    assert api.post("/api/v1/runs/run_00000000000000000000000000/rerun", {}).status == 404
+    stranger = server.person("stranger", "demo", "viewer")
+    assert stranger.post(f"/api/v1/runs/{run['id']}/rerun", {}).status == 403
+    api.post("/api/v1/projects", {"name": "other"}, expect=201)
+    assert server.person("outsider", "other", "owner").post(f"/api/v1/runs/{run['id']}/rerun", {}).status == 404
+    api.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    run = wait_for_run(api, run["id"], 20)
+    # A cancelled run goes on with what had not succeeded; a model that it had pinned must be there.
+    server.sql(f"UPDATE run SET models = '{{\"champion\": \"mv_gone\"}}' WHERE id = '{run['id']}'")
+    assert "of its model champion is gone" in rerun(api, run, expect=409)["detail"]
+    server.sql(f"UPDATE run SET models = '{{}}' WHERE id = '{run['id']}'")
+    new = rerun(api, run)
+    hand.finish(hand.take(new["id"])["attempt"])
+    ended(api, new, "succeeded")
+
+
+def test_a_repeated_request_makes_one_run(api, worker, shared):
+    old, _ = ended(api, submit(api, "demo", flaky(shared)), "failed")
+    path, key = f"/api/v1/runs/{old['id']}/rerun", {"Idempotency-Key": f"again-{old['id']}"}
+    replies = [api.post(path, {}, headers=key, expect=201) for _ in range(3)]
+    assert len({r.json()["id"] for r in replies}) == 1
+    assert [r.headers.get("Idempotency-Replayed") for r in replies] == [None, "true", "true"]
+    assert api.post(path, {"from": "start"}, headers=key).status == 422
+
+
+def test_the_group_of_a_run_holds_for_one_that_runs_it_again(server, api, worker, shared):
+    source = flaky(shared, concurrency={"group": "alone", "policy": "refuse"})
+    old, _ = ended(api, submit(api, "demo", source), "failed")
+    hand = Wire(server, "group-hand", pool="group-hands")
+    open_run = submit(api, "demo", pipeline("blocks", {"a": {"run": ["true"], "placement": {"pool": "group-hands"}}},
+                                            concurrency={"group": "alone", "policy": "queue"}))
+    assert "a run of the concurrency group is open" in rerun(api, old, expect=409)["detail"]
+    hand.finish(hand.take(open_run["id"])["attempt"])
+    wait_for_run(api, open_run["id"], 20)
+    (shared / "ok").touch()
+    ended(api, rerun(api, old), "succeeded")
+    # A group that lets one in after the other does so here as well; what is taken over has it at once.
+    source = flaky(shared, concurrency={"group": "one", "policy": "queue"})
+    (shared / "ok").unlink()
+    old, _ = ended(api, submit(api, "demo", source), "failed")
+    first = submit(api, "demo", pipeline("holds", {"a": {"run": ["true"], "placement": {"pool": "group-hands"}}},
+                                         concurrency={"group": "one", "policy": "queue"}))
+    job = hand.take(first["id"])
+    new = rerun(api, old)
+    assert new["state"] == "queued"
+    assert [s["state"] for s in steps_of(api, new["id"])] == ["succeeded", "waiting", "waiting"]
+    (shared / "ok").touch()
+    hand.finish(job["attempt"])
+    ended(api, new, "succeeded")
+
+
+LOG = """
+import json, os, sys, urllib.request
+token = open(os.environ["TIDEMILL_TOKEN_FILE"]).read()
+def call(op, body):
+    urllib.request.urlopen(urllib.request.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/" + op,
+        json.dumps({"run_id": os.environ["MLFLOW_RUN_ID"], **body}).encode(), {"Authorization": "Bearer " + token, "Content-Type": "application/json"}))
+for step, value in enumerate((9.0, float(sys.argv[1]))):
+    call("log-metric", {"key": "mae", "value": value, "timestamp": step, "step": step})
+call("log-parameter", {"key": "alpha", "value": sys.argv[1]})
+call("set-tag", {"key": "note", "value": "best " + sys.argv[1]})
+open(os.environ["TIDEMILL_OUTPUT"] + "/m", "w").write(sys.argv[1])
+"""
+
+
+def test_only_combinations_that_failed_run_again(server, api, worker, shared):
+    script = f"echo x >> {shared}/$TIDEMILL_STEP; [ $1 != 3 ] || [ -e {shared}/ok ] || exit 1; exec /usr/bin/python3 -c \"$LOG\" $1"
+    source = pipeline("sweep", {
+        "train": {"run": ["sh", "-c", script, "x", "${matrix.alpha}"], "env": {"LOG": LOG.replace("$", "$$")},
+                  "outputs": {"m": {"path": "m", "kind": "model"}},
+                  "matrix": {"values": {"alpha": [2, 3, 1]}, "select": {"metric": "mae", "mode": "min"}}},
+        "use": {"needs": ["train"], "run": "cat $TIDEMILL_INPUT_TRAIN/m"}},
+        model={"name": "swept", "from": "train.m"})
+    old, before = ended(api, submit(api, "demo", source), "failed")
+    (shared / "ok").touch()
+    new, after = ended(api, rerun(api, old), "succeeded")
+    assert {n: count(shared, n) for n in before if n != "use" and n != "train"} == {
+        "train.alpha-2": 1, "train.alpha-3": 2, "train.alpha-1": 1}
+    assert {n: "reused" in s for n, s in after.items()} == {
+        "train": False, "train.alpha-2": True, "train.alpha-3": False, "train.alpha-1": True, "use": False}
+    assert after["train"]["selected"] == "train.alpha-1" and after["train.alpha-1"]["metric_value"] == 1
+    assert raw_log(api, after["use"]["id"], "stdout") == b"1" and new["model_version"] == "swept/1"
+    tracked = api.get(f"/api/v1/tracking-runs/{after['train.alpha-1']['tracking_run']}", expect=200).json()
+    assert {m["key"]: m["value"] for m in tracked["metrics"]} == {"mae": 1}
+    assert {p["key"]: p["value"] for p in tracked["params"]} == {"alpha": "1", "matrix.alpha": "1"}
+    assert {t["key"]: t["value"] for t in tracked["tags"]} == {
+        "note": "best 1", "mlflow.parentRunId": after["train"]["tracking_run"]}
+    # All of it has succeeded: the choice is taken over with the rest when what needs it is run again.
+    server.sql(f"UPDATE run SET state = 'failed' WHERE id = '{new['id']}'")
+    third, last = ended(api, rerun(api, new), "succeeded")
+    assert all("reused" in s for s in last.values()) and last["train"]["selected"] == "train.alpha-1"
+    assert third["model_version"] == "swept/2" and third["started_at"] is None
+    fsck(server)
+
+
+def test_what_a_newer_run_has_taken_over_is_kept(server, api, worker, shared):
+    """By retention and by the collector of bytes: the new run has references of its own."""
+    api.post("/api/v1/projects", {"name": "kept", "retention": {"runs": "1d", "artifacts": "1d"}}, expect=201)
+    script = f"echo x >> {shared}/$TIDEMILL_STEP; exec /usr/bin/python3 -c \"$PUT\""
+    put = ("import os, urllib.request as u; o = os.environ; open(o['TIDEMILL_OUTPUT'] + '/f', 'w').write('output of ' + o['TIDEMILL_RUN_ID']);"
+           " u.urlopen(u.Request(o['MLFLOW_TRACKING_URI'] + '/api/2.0/mlflow-artifacts/artifacts/' + o['MLFLOW_EXPERIMENT_ID'] + '/'"
+           " + o['MLFLOW_RUN_ID'] + '/artifacts/a.txt', b'artifact', {'Authorization': 'Bearer ' + open(o['TIDEMILL_TOKEN_FILE']).read()},"
+           " method='PUT'))")
+    source = pipeline("kept", {"make": {"run": ["sh", "-c", script], "env": {"PUT": put}, "outputs": {"f": {"path": "f"}}},
+                               "use": {"needs": ["make"], "run": f"cat $TIDEMILL_INPUT_MAKE/f; test -e {shared}/ok"}})
+    old = submit(api, "kept", source)
+    old, before = ended(api, old, "failed")
+    new, _ = ended(api, rerun(api, old), "failed")
+    server.sql(f"UPDATE run SET ended_at = ended_at - interval '2 days' WHERE id = '{old['id']}'")
+    server.sql(f"UPDATE tracking_run SET end_time = end_time - 172800000 WHERE step_id = '{before['make']['id']}'")
+    orphan = b"nothing refers to these bytes"
+    api.put(f"/api/v1/projects/kept/blobs/{hashlib.sha256(orphan).hexdigest()}", orphan, expect=(200, 201, 204))
+    server.sql("UPDATE blob SET touched_at = now() - interval '30 days'")
+    done = api.post("/api/v1/projects/kept/retention", expect=200).json()
+    assert (done["runs"], done["artifacts"], done["bytes"]) == (1, 0, len(orphan)), done  # the artifacts went with their run
+    assert api.get(f"/api/v1/runs/{old['id']}").status == 404
+    (shared / "ok").touch()
+    _, steps = ended(api, rerun(api, new), "succeeded")
+    assert count(shared, "make") == 1
+    text = f"output of {old['id']}".encode()
+    assert raw_log(api, steps["use"]["id"], "stdout") == text
+    assert api.get(f"/api/v1/steps/{steps['make']['id']}/outputs/f/f", expect=200).body == text
+    experiment = new["experiment_id"]
+    assert api.get(f"/api/2.0/mlflow-artifacts/artifacts/{experiment}/{steps['make']['tracking_run']}/artifacts/a.txt",
+                   expect=200).body == b"artifact"
+    fsck(server)
+
+
+def test_the_command_line(server, api, worker, shared, tmp_path):
+    old, _ = ended(api, submit(api, "demo", flaky(shared)), "failed")
+    env = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(tmp_path), "TIDEMILL_SERVER": f"http://127.0.0.1:{server.port}",
+           "TIDEMILL_TOKEN": server.token, **SANITIZERS}
+
+    def tidemill(*args, expect=0):
+        done = subprocess.run([str(program("tidemill")), *args], env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    (shared / "ok").touch()
+    done = tidemill("run", "rerun", old["id"], "--follow")
+    new = api.get("/api/v1/projects/demo/runs?limit=1", expect=200).json()["items"][0]
+    assert f"==> make was taken over from {old['id']}, which has its log <==" in done.stderr and f"17 {new['id']}" in done.stdout
+    shown = json.loads(tidemill("run", "show", new["id"], "-o", "json").stdout)
+    assert shown["rerun_of"] == old["id"]
+    assert old["id"] in tidemill("run", "show", new["id"]).stdout
+    lines = tidemill("run", "steps", new["id"]).stdout.splitlines()
+    assert ["TAKEN FROM" in lines[0], old["id"] in lines[1], old["id"] in lines[2]] == [True, True, False]
+    assert "nothing of the run has failed" in tidemill("run", "rerun", new["id"], expect=5).stderr
+    tidemill("run", "rerun", new["id"], "--from", "start", "--wait")
