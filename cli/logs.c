@@ -388,6 +388,20 @@ static int64_t start_of(const struct run_logs *l, struct str attempt)
 	return start != NULL ? *start : l->o->tail == 0 ? 1 : 0;
 }
 
+/* Once, of a step that stands for one of another run. */
+static void say_reused(struct run_logs *l, const struct jsn *step)
+{
+	struct str id = jsn_get_str(jsn_get(step, "id"));
+	const struct jsn *from = jsn_get(step, "reused");
+
+	if (from == NULL || map_get(l->shown, id) != NULL)
+		return;
+	map_put(l->shown, id, l);
+	cli_say(l->c, "==> %.*s was taken over from %.*s, which has its log <==",
+		STR_ARG(jsn_get_str(jsn_get(step, "name"))),
+		STR_ARG(jsn_get_str(jsn_get(from, "run_id"))));
+}
+
 static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct run_logs *l = arg;
@@ -404,6 +418,8 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 	if (rank_attempt(l->c, l->o, step, &attempt, e) < 0)
 		return -1;
 	t.attempt = attempt;
+	if (attempt.n == 0)
+		say_reused(l, step);
 	if (attempt.n == 0 || nothing || map_get(l->shown, attempt) != NULL)
 		return 0;
 	map_put(l->shown, attempt, l);

@@ -12,7 +12,7 @@ command_fn cmd_project_create, cmd_project_show, cmd_project_retention, cmd_proj
 /* apply.c */
 command_fn cmd_apply, cmd_pipeline_register, cmd_pipeline_show;
 /* run.c */
-command_fn cmd_run_submit, cmd_run_cancel, cmd_run_wait, cmd_run_artifacts;
+command_fn cmd_run_submit, cmd_run_rerun, cmd_run_cancel, cmd_run_wait, cmd_run_artifacts;
 /* queue.c */
 command_fn cmd_run_show, cmd_run_list, cmd_queue_why;
 /* logs.c */

@@ -246,7 +246,13 @@ int cmd_run_cancel(struct cli *c, struct err *e)
 	return rc;
 }
 
-/* ---- submit ---------------------------------------------------------------------------------- */
+/* ---- submit, rerun
+ * ---------------------------------------------------------------------------------- */
+
+static bool waits(const struct cli *c)
+{
+	return cli_has(c, "wait") || cli_has(c, "follow");
+}
 
 /* The pipeline's spec, to know the types of inputs; none is fine. */
 static int find_spec(struct cli *c, struct str pipeline, struct api_reply *ret, struct err *e)
@@ -257,29 +263,35 @@ static int find_spec(struct cli *c, struct str pipeline, struct api_reply *ret, 
 	return cli_has(c, "input") ? api_do(c, &q, ret, e) : 0;
 }
 
-static int send_run(
-	struct cli *c, struct send *s, const struct jsn *spec, struct str *ret_run, struct err *e)
+/* The new run is shown, or only named when its end is. */
+static int make_run(struct cli *c, const struct api_call *q, struct str *ret_run, struct err *e)
 {
-	struct api_call q = { .route = "runs.create" };
-	bool waits = cli_has(c, "wait") || cli_has(c, "follow");
 	struct api_reply r;
 	int rc = 0;
 
-	send_flag(s, c, "ref");
-	if (put_inputs(s, c, spec, e) < 0 || send_labels(s, c, e) < 0)
-		return -1;
-	q.body = send_end(s);
-	if (api_do(c, &q, &r, e) < 0)
+	if (api_do(c, q, &r, e) < 0)
 		return -1;
 	struct str commit = jsn_get_str(jsn_get(r.root, "commit"));
 	*ret_run = arena_str(c->arena, jsn_get_str(jsn_get(r.root, "id")));
-	if (waits)
+	if (waits(c))
 		cli_say(c, "Run %.*s%s%.*s", STR_ARG(*ret_run), commit.n != 0 ? " at commit " : "",
 			STR_ARG(commit));
 	else
 		rc = view_object(c, c->cmd->view, r.body, r.root, e);
 	api_done(&r);
 	return rc;
+}
+
+static int send_run(
+	struct cli *c, struct send *s, const struct jsn *spec, struct str *ret_run, struct err *e)
+{
+	struct api_call q = { .route = "runs.create" };
+
+	send_flag(s, c, "ref");
+	if (put_inputs(s, c, spec, e) < 0 || send_labels(s, c, e) < 0)
+		return -1;
+	q.body = send_end(s);
+	return make_run(c, &q, ret_run, e);
 }
 
 /* From the text of a file, which holds one pipeline. */
@@ -333,9 +345,21 @@ int cmd_run_submit(struct cli *c, struct err *e)
 		return cli_usage(e, "name a PIPELINE or give --file, one of the two");
 	int rc = file.p != NULL ? submit_file(c, file, &run, e)
 				: submit_pipeline(c, pipeline, &run, e);
-	if (rc < 0 || (!cli_has(c, "wait") && !cli_has(c, "follow")))
-		return rc;
-	return wait_run(c, run, cli_has(c, "follow"), e);
+	return rc < 0 || !waits(c) ? rc : wait_run(c, run, cli_has(c, "follow"), e);
+}
+
+int cmd_run_rerun(struct cli *c, struct err *e)
+{
+	struct api_call q = generic_call(c);
+	struct str run = STR_NONE;
+	struct send s;
+
+	send_init(&s);
+	send_flag(&s, c, "from");
+	q.body = send_end(&s);
+	int rc = make_run(c, &q, &run, e);
+	send_done(&s);
+	return rc < 0 || !waits(c) ? rc : wait_run(c, run, cli_has(c, "follow"), e);
 }
 
 /* ---- artifacts ------------------------------------------------------------------------------- */

@@ -72,7 +72,8 @@ VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/num
 	{ "ENDED", "/ended_at", T, DETAILS }, LENGTH, { "MODEL", "/model_version", NARROW },
 	{ "INPUTS", "/inputs", COLUMN_PAIRS, DETAILS }, { "DATA", "/datasets", SHAPED(datasets) },
 	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", COLUMN_COMMIT, DETAILS },
-	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "DECISION", "/decision_id", DETAILS },
+	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "RUNS AGAIN", "/rerun_of", DETAILS },
+	{ "FROM", "/rerun_from", DETAILS }, { "DECISION", "/decision_id", DETAILS },
 	{ "SUBMITTED BY", "/created_by", DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS, DETAILS },
 	{ "REASON", "/reason" }, { "MESSAGE", "/message" },
 	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
@@ -85,7 +86,7 @@ VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COL
 	{ "RUN", "/run_id", DETAILS }, { "COMMAND", "/spec/run", SHAPED(command) },
 	{ "OUTPUTS", "/outputs", SHAPED(outputs) }, { "ATTEMPT", "/attempt_id", DETAILS },
 	{ "TRACKING RUN", "/tracking_run", DETAILS }, { "IMAGE", "/image_ref" },
-	{ "REASON", "/reason" }, { "MESSAGE", "/message" },
+	{ "TAKEN FROM", "/reused/run_id" }, { "REASON", "/reason" }, { "MESSAGE", "/message" },
 	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
 VIEW(quota, "/project", { "PROJECT", "/project" }, { "WEIGHT", "/weight", COLUMN_REAL },
