@@ -226,6 +226,22 @@ async function cancel(page, s) {
   check(true, 'a cancelled run says so, and its log ends');
 }
 
+/** The cancelled run, as a new one, which is ended as well. */
+async function runAgain(page, s) {
+  step = 'run again';
+  await page.goto(`${base}/runs/${s.run}`);
+  await page.getByRole('button', { name: 'Run again' }).click();
+  await accessible(page, 'run again');
+  await page.getByRole('button', { name: 'From what failed' }).click();
+  await page.waitForURL((u) => u.pathname.startsWith('/runs/') && !u.pathname.endsWith(s.run), { timeout: WAIT });
+  await page.getByRole('link', { name: 'another run, from what failed' }).waitFor({ timeout: WAIT });
+  const made = await api(`/runs/${new URL(page.url()).pathname.split('/').pop()}`);
+  check(made.rerun_of === s.run, 'an ended run is run again, and the new one says so');
+  await page.getByRole('button', { name: 'Cancel run' }).click();
+  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  await page.locator('h1 .s-cancelled').waitFor({ timeout: WAIT });
+}
+
 async function logOut(page, path) {
   step = 'logout';
   await page.getByRole('button', { name: 'Log out' }).click();
@@ -261,7 +277,10 @@ try {
   await everyPage(page, s, decision);
   await whyItFailed(page, s);
   await nowhere(page);
-  if (fake || process.env.CANCEL) await cancel(page, s);
+  if (fake || process.env.CANCEL) {
+    await cancel(page, s);
+    await runAgain(page, s);
+  }
   await logOut(page, decision);
 } catch (e) {
   fail(e.stack ?? String(e));

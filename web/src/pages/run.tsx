@@ -1,16 +1,17 @@
 // A run: what it is made of and how far it is. Its parts (log, metrics, artifacts) are tabs with their own addresses.
 import { lazy, useLocation, useRoute } from 'preact-iso';
 import { useEffect, useState } from 'preact/hooks';
+import type { ApiError } from '../api/client';
 import { request } from '../api/client';
-import { useList, useResource } from '../api/resource';
+import { asError, useList, useResource } from '../api/resource';
 import type { Run, ServerEvent, Step } from '../api/types';
 import { runCount, shortHash } from '../lib/format';
 import { api, choice, paths, versionPath, withQuery } from '../lib/url';
 import { waits } from '../lib/waits';
 import { project, setProject } from '../project';
-import { Confirm } from '../ui/dialog';
+import { Confirm, Dialog } from '../ui/dialog';
 import { JsonView, isEmpty } from '../ui/json';
-import { Card, Copy, Facts, Glyph, Load, PageHead, State, Tabs, Time, Took, useQuery } from '../ui/parts';
+import { Card, Copy, ErrorBox, Facts, Glyph, Load, PageHead, State, Tabs, Time, Took, useQuery } from '../ui/parts';
 import { LogView } from './run_log';
 import { RunArtifacts } from './run_artifacts';
 import { RunOverview } from './run_overview';
@@ -46,7 +47,46 @@ export function StepPicker({ steps, at }: { steps: Step[]; at: Step }) {
   );
 }
 
-function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
+/** From where an ended run is to run again; the new run is shown then. */
+function Rerun({ run, onClose }: { run: Run; onClose: () => void }) {
+  const { route } = useLocation();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError>();
+  const start = async (from: 'failed' | 'start') => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const made = await request(api(['runs', run.id, 'rerun']), { method: 'POST', body: { from } });
+      const { id } = (await made.json()) as Run;
+      onClose();
+      route(paths.run(id));
+    } catch (e) {
+      setError(asError(e));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={`Run ${run.pipeline} ${runCount(run.number)} again?`} onClose={onClose}>
+      <p>A new run is made of the same commit, data, models and inputs. From what failed on, the steps that have succeeded are taken over with their outputs.</p>
+      {error && <ErrorBox error={error} />}
+      <div class="dialog-actions">
+        <button type="button" onClick={onClose}>
+          Not now
+        </button>
+        <button type="button" disabled={busy} onClick={() => start('start')}>
+          All of it
+        </button>
+        {run.state !== 'succeeded' && (
+          <button type="button" disabled={busy} onClick={() => start('failed')}>
+            From what failed
+          </button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function Head({ run, onCancel, onRerun }: { run: Run; onCancel: () => void; onRerun: () => void }) {
   const active = isActive(run.state);
   const blocked = waits(run);
   return (
@@ -58,9 +98,13 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
         </>
       }
       after={
-        active && (
+        active ? (
           <button type="button" onClick={onCancel}>
             Cancel run
+          </button>
+        ) : (
+          <button type="button" onClick={onRerun}>
+            Run again
           </button>
         )
       }
@@ -81,6 +125,10 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
             ) : (
               <span title={run.trigger_key}>{triggerName(run.trigger)}{run.created_by ? `, ${run.created_by}` : ''}</span>
             ),
+          },
+          !!run.rerun_of && {
+            name: 'Runs again',
+            value: <a href={paths.run(run.rerun_of)}>{run.rerun_from === 'failed' ? 'another run, from what failed' : 'another run'}</a>,
           },
           !!run.commit && {
             name: 'Commit',
@@ -169,7 +217,7 @@ export function RunPage() {
     on: (e) => mine(e) || e.type.startsWith('step.') || e.type.startsWith('attempt.'),
     every,
   });
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<'cancel' | 'rerun'>();
   const owner = run.data?.project;
   const active = run.data ? isActive(run.data.state) : false;
   useEffect(() => {
@@ -191,10 +239,11 @@ export function RunPage() {
     <Load of={run}>
       {(r) => (
         <>
-          <Head run={r} onCancel={() => setAsking(true)} />
+          <Head run={r} onCancel={() => setAsking('cancel')} onRerun={() => setAsking('rerun')} />
           <Load of={steps}>{(s) => <Body run={r} steps={s} />}</Load>
-          {asking && (
-            <Confirm title={`Cancel ${r.pipeline} ${runCount(r.number)}?`} verb="Cancel the run" keep="Let it run" run={cancel} onClose={() => setAsking(false)}>
+          {asking === 'rerun' && <Rerun run={r} onClose={() => setAsking(undefined)} />}
+          {asking === 'cancel' && (
+            <Confirm title={`Cancel ${r.pipeline} ${runCount(r.number)}?`} verb="Cancel the run" keep="Let it run" run={cancel} onClose={() => setAsking(undefined)}>
               Its steps are stopped and end as cancelled. What they have logged so far stays; no model is registered.
             </Confirm>
           )}

@@ -4,7 +4,7 @@ import type { Attempt, Run, Step, TrackingRun } from '../api/types';
 import { attemptEvidence, logMatches } from '../lib/attempt';
 import { bytes, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
-import { api, withQuery } from '../lib/url';
+import { api, paths, withQuery } from '../lib/url';
 import { blockedText } from '../lib/waits';
 import { JsonView, isEmpty, isObject } from '../ui/json';
 import { Card, Facts, Glyph, Load, State, Time, Took } from '../ui/parts';
@@ -16,6 +16,8 @@ const FAILED = ['failed', 'lost'];
 const BUSY = ['assigned', 'running', 'finishing'];
 
 const NODE = { width: 208, height: 58, gapX: 52, gapY: 14 };
+
+const reusedAs = (step: Step) => (step.reused?.by === 'cache' ? 'cached' : 'taken over');
 
 /** Steps in columns, each right of what it needs. */
 function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined }) {
@@ -61,7 +63,7 @@ function Graph({ steps, selected }: { steps: Step[]; selected: Step | undefined 
               {step.name}
             </span>
             <span class="node-sub">
-              {step.blocked ? <span title={step.blocked.message}>{step.state}: {blockedText(step.blocked)}</span> : step.state}{' '}
+              {step.blocked ? <span title={step.blocked.message}>{step.state}: {blockedText(step.blocked)}</span> : step.reused ? reusedAs(step) : step.state}{' '}
               {step.metric && step.metric_value != null && <span title={step.metric}>{number(step.metric_value)} </span>}
               {step.started_at && <Took from={step.started_at} to={step.ended_at} running={BUSY.includes(step.state)} />}
             </span>
@@ -248,9 +250,15 @@ export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[];
               </>
             }
           >
-            {selected.message && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
+            {selected.message && !selected.reused && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
+            {selected.reused && (
+              <p>
+                {selected.reused.by === 'cache' ? 'Cached: ' : ''}nothing was run. It stands for this step as it ran in{' '}
+                <a href={withQuery(paths.run(selected.reused.run_id), { step: selected.name })}>another run</a>, which has its log.
+              </p>
+            )}
             {isPending(selected) && <Waiting key={selected.id} step={selected} />}
-            {(selected.attempts > 0 || !isPending(selected)) && <Attempts key={selected.id} step={selected} />}
+            {(selected.attempts > 0 || (!isPending(selected) && !selected.reused)) && <Attempts key={selected.id} step={selected} />}
             <Outputs step={selected} />
           </Card>
           <LogTail key={selected.id} step={selected} />

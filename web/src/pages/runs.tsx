@@ -7,7 +7,7 @@ import { blockedText, inVain, waits } from '../lib/waits';
 import { Empty, Load, More, PageHead, State, Time, Took, ZoneNote, useQuery } from '../ui/parts';
 
 const TRIGGERS: Record<string, string> = {
-  api: 'by hand', push: 'git push', schedule: 'schedule', dataset: 'new data', pipeline: 'pipeline', decision: 'drift decision',
+  api: 'by hand', push: 'git push', schedule: 'schedule', dataset: 'new data', pipeline: 'pipeline', decision: 'drift decision', rerun: 'run again',
 };
 
 export const triggerName = (trigger: string) => TRIGGERS[trigger] ?? trigger;

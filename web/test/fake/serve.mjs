@@ -75,6 +75,17 @@ class World {
     for (const t of this.tails) t({ event: 'end', data: '{}' });
     this.say(`run.${state}`, LIVE);
   }
+  rerun(old) {
+    const now = new Date().toISOString();
+    const id = `run_${this.runs.length + 1}`;
+    const run = { ...old, id, state: 'running', trigger: 'rerun', rerun_of: old.id, rerun_from: 'failed', created_at: now, started_at: now, ended_at: null, reason: undefined, message: undefined };
+    this.runs.push(run);
+    this.steps[id] = [
+      d.step(id, 'train', 0, { attempts: 0, attempt_id: undefined, started_at: null, ended_at: now, message: `taken over from ${old.id}`, reused: { by: 'rerun', run_id: old.id, step_id: 'stp_1_train', ended_at: old.ended_at ?? now } }),
+      d.step(id, 'evaluate', 1, { needs: ['train'], state: 'running', started_at: now, ended_at: null, outputs: {} }),
+    ];
+    return run;
+  }
   say(type, subject, parent) {
     const e = { id: ++this.eventId, at: new Date().toISOString(), project: 'transit', type, subject, parent, data: {} };
     for (const l of this.listeners) l({ id: e.id, event: type, data: JSON.stringify(e) });
@@ -154,9 +165,15 @@ const ROUTES = [
   ['GET /runs/:id', (w, res, m) => one(res, w.runs.find((x) => x.id === m.id), m.id)],
   ['GET /runs/:id/steps', (w, res, m, q) => page(res, w.steps[m.id] ?? [], q)],
   ['POST /runs/:id/cancel', (w, res, m) => {
+    const run = w.runs.find((x) => x.id === m.id);
     if (m.id === LIVE) w.finish('cancelled');
-    json(res, w.runs.find((x) => x.id === m.id));
+    else {
+      Object.assign(run, { state: 'cancelled', ended_at: new Date().toISOString() });
+      w.say('run.cancelled', m.id);
+    }
+    json(res, run);
   }],
+  ['POST /runs/:id/rerun', (w, res, m) => json(res, w.rerun(w.runs.find((x) => x.id === m.id)), 201)],
   ['GET /steps/:id/blockers', (w, res, m) => one(res, w.step(m.id) && d.stepWait(w.step(m.id)), m.id)],
   ['GET /steps/:id/attempts', (w, res, m, q) => {
     const s = w.step(m.id);
