@@ -5,6 +5,7 @@
  */
 #include "worker/runtime/docker.h"
 
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/loop/timer.h"
@@ -319,6 +320,7 @@ static void docker_remove(
 	rtcall_set_ref(&x->base.call, a);
 	loop_timer_init(&x->look, d->calls.loop, remove_on_look, x);
 	(void)docker_start_cancel(d, a->attempt);
+	docker_forget_end(d, a->attempt);
 	loop_timer_set(&x->look, 0);
 }
 
@@ -387,6 +389,8 @@ static void docker_close(struct runtime *r)
 	d->closing = true;
 	fetch_client_free(d->http);
 	rtcalls_cancel(&d->calls);
+	docker_forget_end(d, NULL);
+	map_free(d->ends);
 	mem_free(d->init);
 	mem_free(d->install);
 	mem_free(d->network);
@@ -439,6 +443,7 @@ int runtime_docker_new(
 		return -1;
 	}
 	d->head.ops = &ops;
+	d->ends = map_new();
 	d->calls.loop = l;
 	d->init = mem_dup(c->init);
 	d->install = mem_dup(c->install);

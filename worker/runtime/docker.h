@@ -36,6 +36,7 @@ struct docker {
 	char *init, *install, *network, *socket;
 	char *auth_file; /* credentials of registries, or NULL */
 	struct docker_image_pull *pulls; /* in progress */
+	struct map *ends; /* attempts whose end is not explained yet: docker_poll.c */
 	bool host_gateway, closing;
 	/* As far as a probe has told: */
 	bool remapped; /* the daemon maps user ids */
@@ -94,6 +95,7 @@ bool docker_start_cancel(struct docker *d, const char *attempt);
 /* docker_poll.c */
 void docker_poll(
 	struct runtime *r, const struct runtime_ref *a, runtime_status_cb *done, void *arg);
+void docker_forget_end(struct docker *d, const char *attempt); /* NULL: of all */
 
 /* docker_pull.c: reads the stream of POST /images/create line by line. */
 struct docker_layer;

@@ -2,9 +2,12 @@
  * Poll: what has become of a container. The init's word is enough, and the daemon is not asked,
  * unless somebody else may have had a hand in the end: the init is gone without a last word, it
  * was told to end and not by us, or SIGKILL was involved. Then the daemon tells what it knows: of
- * the kernel's killing for memory, of its own restart, of others who asked it to kill.
+ * the kernel's killing for memory, of its own restart, of others who asked it to kill. Its times
+ * are compared with its own only, and how long we wait is counted on a clock that nobody sets.
  */
 #include "lib/base/clock.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "worker/runtime/docker.h"
 
@@ -17,7 +20,7 @@
 struct poll {
 	struct docker_call base;
 	bool had_ended; /* by the init's word, before the daemon was asked */
-	int64_t started, finished; /* by the daemon's clock; 0: not known */
+	int64_t finished, now; /* by the daemon's clock; 0: not known */
 	char id[80];
 };
 
@@ -177,7 +180,6 @@ static void poll_on_inspected(void *arg, const struct fetch_reply *reply, const 
 		return;
 	}
 	bool clear = weigh(p, state);
-	p->started = time_of(jsn_get(state, "StartedAt"));
 	p->finished = time_of(jsn_get(state, "FinishedAt"));
 	(void)str_print(
 		p->id, sizeof p->id, "%.*s", STR_ARG(jsn_get_str(jsn_get(jsn_root(doc), "Id"))));
@@ -205,6 +207,7 @@ static void poll_on_info(void *arg, const struct fetch_reply *reply, const struc
 		return;
 	}
 	docker_read_info(p->base.d, jsn_root(doc));
+	p->now = time_of(jsn_get(jsn_root(doc), "SystemTime"));
 	jsn_doc_free(doc);
 	if (p->base.d->live_restore)
 		poll_ask_events(p);
@@ -242,31 +245,79 @@ static void poll_on_network(void *arg, const struct fetch_reply *reply, const st
 
 /* ---- who asked the daemon ------------------------------------------------------------------- */
 
+void docker_forget_end(struct docker *d, const char *attempt)
+{
+	struct str key;
+	void *seen;
+
+	if (attempt != NULL) {
+		mem_free(map_remove(d->ends, str_c(attempt)));
+		return;
+	}
+	for (size_t at = 0; map_next(d->ends, &at, &key, &seen);)
+		mem_free(seen);
+}
+
+/* How long we have known of this end. */
+static int64_t known_for(const struct poll *p)
+{
+	struct str attempt = str_c(p->base.call.attempt);
+	int64_t now = clock_elapsed(&clock_real), *seen = map_get(p->base.d->ends, attempt);
+
+	if (seen == NULL) {
+		seen = mem_new_of(int64_t);
+		*seen = now;
+		(void)map_put(p->base.d->ends, attempt, seen);
+	}
+	return now - *seen;
+}
+
+/* Not yet: it is looked at again. */
+static void poll_again(struct poll *p)
+{
+	p->base.call.status.state = RUNTIME_RUNNING;
+	p->base.call.status.end = RUNTIME_END_NONE;
+	rtcall_settle(&p->base.call, NULL);
+}
+
+/* Not by us, and nobody can say any more by whom. */
+static void poll_unexplained(struct poll *p)
+{
+	docker_forget_end(p->base.d, p->base.call.attempt);
+	p->base.call.status.outside = true;
+	rtcall_settle(&p->base.call, NULL);
+}
+
 static void poll_ask_events(struct poll *p)
 {
-	int64_t now = clock_now(&clock_real);
+	int64_t now = p->now != 0 ? p->now : clock_now(&clock_real);
 	char path[DOCKER_PATH_MAX];
 
-	if (p->base.d->podman) { /* has no word of who asked for what */
-		p->base.call.status.outside = true;
-		rtcall_settle(&p->base.call, NULL);
+	/* Podman has no word of who asked for what; and a daemon whose clock was set back since
+	 * then shows what it has noted only when that time has come again. */
+	if (p->base.d->podman || p->finished > now + NOTED_AFTER) {
+		poll_unexplained(p);
 		return;
 	}
 	/* {"container":["ID"]} */
 	(void)str_print(path, sizeof path,
-		"/events?since=%lld&until=%lld.%06lld&filters=%%7B%%22container%%22%%3A%%5B%%22%s"
+		"/events?since=1&until=%lld.%06lld&filters=%%7B%%22container%%22%%3A%%5B%%22%s"
 		"%%22%%5D%%7D",
-		(long long)(p->started / CLOCK_SECOND), (long long)(now / CLOCK_SECOND),
-		(long long)(now % CLOCK_SECOND), p->id);
+		(long long)(now / CLOCK_SECOND), (long long)(now % CLOCK_SECOND), p->id);
 	docker_send(&p->base, &(struct docker_request){ .path = path, .timeout = DOCKER_SHORT },
 		poll_on_events);
 }
 
-/* What the daemon was asked to send: the last signal, 0 for none; and whether it began with the
- * polite one, as docker stop does, and the daemon itself when it ends. */
-static int last_kill(struct str events, bool *ret_polite)
+struct history {
+	int64_t signo; /* what the daemon was asked to send, the last one; 0: nothing */
+	bool polite; /* it began with TERM, as docker stop does, and the daemon itself when it ends
+		      */
+	bool whole; /* up to the end of the container: a daemon keeps its last 256 events only */
+};
+
+static struct history read_history(struct str events)
 {
-	int64_t signo = 0;
+	struct history h = { 0 };
 	struct str line;
 
 	while (str_next(&events, '\n', &line)) {
@@ -276,41 +327,45 @@ static int last_kill(struct str events, bool *ret_polite)
 			continue;
 		struct str action = jsn_get_str(jsn_get(jsn_root(doc), "Action"));
 		struct str text = jsn_get_str(jsn_find(jsn_root(doc), "/Actor/Attributes/signal"));
-		if (str_is(action, "kill") && !num_parse_i64(text, 1, 64, &signo))
-			signo = SIGKILL;
-		*ret_polite = *ret_polite || signo == SIGTERM;
+		if (str_is(action, "kill") && !num_parse_i64(text, 1, 64, &h.signo))
+			h.signo = SIGKILL;
+		h.polite = h.polite || h.signo == SIGTERM;
+		h.whole = h.whole || str_is(action, "die");
 		jsn_doc_free(doc);
 	}
-	return (int)signo;
+	return h;
 }
 
-/* Not yet: it is looked at again. A daemon that is ending still answers while its containers end;
+/* A daemon that is ending still answers while its containers end;
  * whether it was that is known when it is gone, or still there after the time that it takes. And
  * what it was asked to do it notes a moment after it has done it. */
-static bool is_early(const struct poll *p, bool polite)
+static bool is_early(const struct poll *p, const struct history *h)
 {
-	int64_t since = clock_now(&clock_real) - p->finished;
+	int64_t since = known_for(p);
 
-	return (polite && !p->base.d->live_restore && since < DAEMON_ENDING) ||
-	       (p->base.call.status.killer_signo == 0 && since < NOTED_AFTER);
+	return (h->polite && !p->base.d->live_restore && since < DAEMON_ENDING) ||
+	       (h->signo == 0 && since < NOTED_AFTER);
 }
 
 static void poll_on_events(void *arg, const struct fetch_reply *reply, const struct err *failed)
 {
 	struct poll *p = arg;
 	struct runtime_status *s = &p->base.call.status;
-	bool polite = false;
 	struct err e;
 
 	if (docker_answer(&p->base, reply, failed, &e) < 0) {
 		poll_failed(p, &e);
 		return;
 	}
-	s->killer_signo = last_kill(reply->body, &polite);
-	s->killer = s->killer_signo != 0 ? RUNTIME_KILLER_CLIENT : RUNTIME_KILLER_HOST;
-	if (is_early(p, polite)) {
-		s->state = RUNTIME_RUNNING;
-		s->end = RUNTIME_END_NONE;
+	const struct history h = read_history(reply->body);
+	if (is_early(p, &h)) {
+		poll_again(p);
+	} else if (h.signo == 0 && !h.whole) {
+		poll_unexplained(p);
+	} else {
+		docker_forget_end(p->base.d, p->base.call.attempt);
+		s->killer_signo = (int)h.signo;
+		s->killer = h.signo != 0 ? RUNTIME_KILLER_CLIENT : RUNTIME_KILLER_HOST;
+		rtcall_settle(&p->base.call, NULL);
 	}
-	rtcall_settle(&p->base.call, NULL);
 }
