@@ -116,10 +116,17 @@ WITH rank (state, n) AS (
 			OR r.port > 0 AND r.n = 1 AND a.state = 'preparing' AND a.ready_at IS NULL)
 		AND (r.state <> 'succeeded' OR EXISTS (SELECT 1 FROM log l WHERE l.attempt_id = a.id AND l.final))
 	RETURNING a.id, a.run_id, a.step_id, a.project_id, a.state, a.reason, a.worker_id, r.n, r.ord, r.evidence, r.port > 0 AS ready
-), resolved AS ( -- whoever is first says which image its name is, for the whole run
+), resolved AS ( -- whoever is first says which image its step's is, for the whole run: one of the same repository, or one of no registry
 	INSERT INTO run_image (run_id, image, ref, attempt_id)
-	SELECT DISTINCT ON (run_id, evidence ->> 'image') run_id, evidence ->> 'image', left(evidence ->> 'image_ref', 511), id
-	FROM changed WHERE evidence ? 'image_ref' AND evidence ? 'image' ORDER BY run_id, evidence ->> 'image', id
+	SELECT DISTINCT ON (c.run_id, i.image) c.run_id, i.image, i.ref, c.id
+	FROM changed c JOIN step s ON s.id = c.step_id
+	CROSS JOIN LATERAL (SELECT s.spec ->> 'image' AS image, c.evidence ->> 'image_ref' AS ref) i
+	WHERE c.evidence ? 'image_ref' AND c.evidence ->> 'image' = i.image AND length(i.ref) <= 511 AND CASE
+		WHEN i.image LIKE '%@%' THEN i.ref = i.image
+		WHEN i.ref LIKE '%@%' THEN i.ref ~ '^[^@]+@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128})$' AND regexp_replace(split_part(i.ref, '@', 1),
+			'^(docker[.]io/)?(library/)?', '') = regexp_replace(regexp_replace(i.image, ':[^:/]*$', ''), '^(docker[.]io/)?(library/)?', '')
+		ELSE i.ref ~ '^sha256:[0-9a-f]{64}$' END
+	ORDER BY c.run_id, i.image, c.id
 	ON CONFLICT (run_id, image) DO NOTHING
 ), ends AS (
 	SELECT worker_id, count(*) FILTER (WHERE state = 'failed' AND reason = ANY ($14)) AS faults,

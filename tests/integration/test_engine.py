@@ -177,6 +177,30 @@ def test_an_image_is_resolved_once_for_the_whole_run(server, admin, project):
     hand.finish(a, "cancelled", reason="cancelled")
 
 
+def test_a_worker_cannot_choose_the_image_of_the_others(server, admin, project):
+    """Only a digest of the repository that the attempt's own step names, or an image of no registry."""
+    hand = Hand(server, admin, f"w-{project}", pool=project, runtimes=["docker"])
+    a64, image, pinned = "a" * 64, "example.org/x:1", "example.org/z@sha256:" + "c" * 64
+    refs = {"t1": (image, f"example.org/y@sha256:{a64}"), "t2": (image, f"evil.org/x@sha256:{a64}"), "t3": (image, "example.org/x:2"),
+            "t4": (image, f"example.org/x@sha256:{a64[1:]}"), "t5": (image, "sha256:1"), "t6": ("example.org/y:1", f"example.org/y@sha256:{a64}"),
+            "t7": (pinned, f"example.org/z@sha256:{a64}"), "t8": (image, f"example.org/x@sha256:{a64}@sha256:{a64}")}
+    few = {"runtimes": "[docker]", "resources": "{cpus: 0.1}"}
+    steps = {n: step(project, image=f'"{pinned if n == "t7" else image}"', **few) for n in refs}
+    run = submit(admin, project, pipeline({**steps, "other": step(project, image="example.org/y:1", needs="[t6]", **few),
+                                           "hub": step(project, image="busybox:1.36", **few)}))
+    for a in hand.take(9):
+        image, ref = refs.get(a["step_name"], ("busybox:1.36", f"docker.io/library/busybox@sha256:{a64}"))
+        hand.report(a["attempt"], "running", started_at="2026-01-01T00:00:00Z", runtime="docker",
+                    evidence={"image": image, "image_id": "sha256:1", "image_ref": ref})
+        hand.finish(a, evidence={"image": image, "image_ref": ref})
+    [last] = hand.take()
+    assert last["step_name"] == "other" and "image_ref" not in last
+    hand.finish(last)
+    ended(admin, run, "succeeded")
+    assert {n: s["image_ref"] for n, s in steps_of(admin, run).items() if "image_ref" in s} == {
+        "hub": f"docker.io/library/busybox@sha256:{a64}"}
+
+
 def test_words_that_no_worker_takes_are_refused_at_once(admin, project):
     bad = [("run", '["echo", "a\\x1b"]', {}), ("run", '["echo", "${inputs.w}"]', {"w": "\x1b[0m"}),
            ("run", '["echo", "${inputs.w}"]', {"w": "\x00"}), ("env", '["true"], env: {X: "${inputs.w}"}', {"w": "a\rb"}),

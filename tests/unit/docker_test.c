@@ -117,6 +117,36 @@ void test_docker__what_is_wrong_with_an_image(void **state)
 		assert_int_equal(docker_image_fault(cases[i].words), cases[i].fault);
 }
 
+void test_docker__a_reference_that_may_stand_for_an_image(void **state)
+{
+#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	static const struct {
+		const char *image, *ref;
+		bool fits;
+	} cases[] = {
+		{ "h:5000/a/x:1", "h:5000/a/x@sha256:" HEX64, true },
+		{ "busybox:1.36", "docker.io/library/busybox@sha256:" HEX64, true },
+		{ "x", "x@sha512:" HEX64 HEX64, true },
+		{ "x:1", "sha256:" HEX64, true },
+		{ "x@sha256:" HEX64, "x@sha256:" HEX64, true },
+		{ "x@sha256:" HEX64, "x@sha512:" HEX64 HEX64, false },
+		{ "x@sha256:" HEX64, "sha256:" HEX64, false },
+		{ "h:5000/a/x:1", "h:5001/a/x@sha256:" HEX64, false },
+		{ "h:5000/a/x:1", "a/x@sha256:" HEX64, false },
+		{ "a/x:1", "evil/x@sha256:" HEX64, false },
+		{ "x:1", "x:2", false },
+		{ "x:1", "x@sha256:00", false },
+		{ "x:1", "x@sha256:" HEX64 "0", false },
+		{ "x:1", "sha256:" HEX64 "@x", false },
+		{ "x:1", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (docker_ref_fits(cases[i].image, cases[i].ref) != cases[i].fits)
+			fail_msg("%s for %s", cases[i].ref, cases[i].image);
+}
+
 void test_docker__the_reference_of_an_image(void **state)
 {
 	static const char text[] = "{\"Id\":\"sha256:aa\",\"RepoDigests\":[\"other/"

@@ -179,6 +179,32 @@ static struct str repository(struct str image)
 	return str_starts(name, STR("library/")) ? str_slice(name, 8, name.n) : name;
 }
 
+/* From its algorithm on. */
+static bool is_digest(struct str s, bool sha512)
+{
+	bool long_one = sha512 && str_starts(s, STR("sha512:"));
+
+	if ((!long_one && !str_starts(s, STR("sha256:"))) || s.n != (size_t)(long_one ? 135 : 71))
+		return false;
+	for (size_t i = 7; i < s.n; i++)
+		if ((s.p[i] < '0' || s.p[i] > '9') && (s.p[i] < 'a' || s.p[i] > 'f'))
+			return false;
+	return true;
+}
+
+bool docker_ref_fits(const char *image, const char *ref)
+{
+	struct str text = str_c(ref);
+	ptrdiff_t at = str_find_char(text, '@');
+
+	if (strchr(image, '@') != NULL)
+		return strcmp(image, ref) == 0;
+	if (at < 0)
+		return is_digest(text, false);
+	return is_digest(str_slice(text, (size_t)at + 1, text.n), true) &&
+	       str_eq(repository(text), repository(str_c(image)));
+}
+
 void docker_image_ref(const struct jsn *inspected, const char *image, char out[RUNTIME_IMAGE_MAX])
 {
 	const struct jsn *digests = jsn_get(inspected, "RepoDigests");

@@ -23,6 +23,9 @@ void docker_unwant_image(struct docker_want *w);
 
 /* From the daemon's description of an image: "REPOSITORY@sha256:…" as its registry has it, or the
  * image's own id, "sha256:…", for one that no registry is known to have. */
+/* Whether `ref` may stand for the image that a step names: a digest of the same repository, or the
+ * id of an image that no registry has. */
+bool docker_ref_fits(const char *image, const char *ref);
 void docker_image_ref(const struct jsn *inspected, const char *image, char out[RUNTIME_IMAGE_MAX]);
 
 #endif

@@ -128,6 +128,9 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 	if (rc == 0 && (!docker_image_valid(spec->image) ||
 			       (spec->image_ref != NULL && !docker_image_valid(spec->image_ref))))
 		rc = err_field(&e, "/image", "is not the name of an image");
+	if (rc == 0 && spec->image_ref != NULL && !docker_ref_fits(spec->image, spec->image_ref))
+		rc = err_field(&e, "/image_ref", "%.200s is no image of %.200s", spec->image_ref,
+			spec->image);
 	if (rc == 0 && rtcall_find(&d->calls, RTCALL_START, spec->attempt) != NULL)
 		rc = err_set(&e, ERR_IN_PROGRESS, "the attempt is being started already");
 	if (rc < 0) {
