@@ -1,7 +1,8 @@
 /*
  * Items wait in a ring; one batch is in flight. When it is back, the next one takes what has come
- * meanwhile. A batch that failed by the fault of an item goes out again as single units, all at
- * once, and counts as in flight until the last of them is back.
+ * meanwhile. A batch that failed by what it carried beside its items goes out once more, whole. A
+ * batch that failed by the fault of an item goes out again as single units, all at once, and counts
+ * as in flight until the last of them is back.
  */
 #include "lib/db/group.h"
 
@@ -37,6 +38,7 @@ struct db_group {
 };
 
 static void group_go(void *arg);
+static void group_send(struct db_group *g);
 static void group_on_batch(void *arg, const struct db_rows *rows, const struct err *e);
 static void group_split(struct db_group *g);
 static void group_on_single(void *arg, const struct db_rows *rows, const struct err *e);
@@ -160,7 +162,6 @@ static void take_batch(struct db_group *g)
 static void group_go(void *arg)
 {
 	struct db_group *g = arg;
-	struct db_unit *u;
 
 	g->posted = false;
 	if (g->in_flight || g->closed)
@@ -173,7 +174,13 @@ static void group_go(void *arg)
 			loop_defer(g->loop, group_destroy, g);
 		return;
 	}
-	u = db_unit(g->db, NULL);
+	group_send(g);
+}
+
+static void group_send(struct db_group *g)
+{
+	struct db_unit *u = db_unit(g->db, NULL);
+
 	g->conf.build(g->conf.arg, u, g->batch, g->batch_n);
 	db_send(u, g->conf.lane, group_on_batch, g);
 }
@@ -218,6 +225,13 @@ static void group_on_batch(void *arg, const struct db_rows *rows, const struct e
 	const struct db_rows *r = answer(g, rows);
 	size_t n = g->batch_n, *row_of = mem_new(n, sizeof *row_of);
 
+	if (e->code != ERR_OK && rows->fault->sqlstate[0] != '\0' && g->conf.beside != NULL &&
+		g->conf.beside(g->conf.arg, rows) && !g->closed) {
+		mem_free(row_of);
+		tell_over(g, rows, 1, e);
+		group_send(g);
+		return;
+	}
 	if (g->batch_n > 1 && is_fault_of_an_item(e->code) && !g->closed) {
 		mem_free(row_of);
 		tell_over(g, rows, n, e);

@@ -25,9 +25,12 @@ typedef void db_group_build(void *arg, struct db_unit *u, void *const *items, si
  * `ord` is the item's, or DB_NO_ROW. */
 typedef void db_group_done(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+/* A batch has failed: by what it carried beside its items? Then it is built and sent once more, as
+ * it was. */
+typedef bool db_group_beside(void *arg, const struct db_rows *rows);
 /* A batch is back, for what it carried beside its items: they are completed, and alone is 0; or
- * that many of them are built and sent one by one next, of which this is not told. rows: of all
- * statements. */
+ * that many units are built next, of which this is not told: its items one by one, or all of them
+ * once more. rows: of all statements. */
 typedef void db_group_over(
 	void *arg, const struct db_rows *rows, size_t alone, const struct err *e);
 
@@ -35,6 +38,7 @@ struct db_group_conf {
 	enum db_lane lane;
 	db_group_build *build;
 	db_group_done *done;
+	db_group_beside *beside; /* may be NULL */
 	db_group_over *over; /* may be NULL */
 	void *arg;
 	int result; /* the statement whose rows answer the items; -1: none has rows */

@@ -16,13 +16,14 @@ struct launcher {
 	struct app *app;
 	struct db_group *group;
 	struct pass *claim; /* of steps of the batch that is on its way; NULL: none */
-	size_t alone; /* launches that are built next, one by one: their batch has failed */
+	size_t alone; /* units that are built next without a claim: their batch has failed */
 	bool in_flight, closed;
 };
 
 static void launcher_build(void *arg, struct db_unit *u, void *const *items, size_t n);
 static void launcher_done(
 	void *arg, void *item, const struct db_rows *rows, size_t row, const struct err *e);
+static bool launcher_beside(void *arg, const struct db_rows *rows);
 static void launcher_over(void *arg, const struct db_rows *rows, size_t alone, const struct err *e);
 
 int launcher_add(struct flow *f, struct err *e)
@@ -143,7 +144,8 @@ static void add_group_rules(struct db_unit *u, void *const *items, size_t n)
 	}
 }
 
-/* What fails alone fails by its own fault: nothing of the scheduler's goes with it. */
+/* What is sent again after a failure goes without anything of the scheduler's, so that what fails
+ * then fails by its own fault. */
 static void claim_with(struct launcher *l, struct db_unit *u, const struct queue_rows *queue)
 {
 	if (l->alone != 0) {
@@ -243,6 +245,13 @@ static void launcher_done(
 	arena_drop(f->arena);
 }
 
+static bool launcher_beside(void *arg, const struct db_rows *rows)
+{
+	const struct launcher *l = arg;
+
+	return sched_claim_failed(l->claim, rows);
+}
+
 static void launcher_over(void *arg, const struct db_rows *rows, size_t alone, const struct err *e)
 {
 	struct launcher *l = arg;
@@ -266,6 +275,7 @@ struct launcher *launcher_new(struct app *app)
 		&(struct db_group_conf){ .lane = DB_WRITE,
 			.build = launcher_build,
 			.done = launcher_done,
+			.beside = launcher_beside,
 			.over = launcher_over,
 			.arg = l,
 			.result = LAUNCH_RUNS,

@@ -25,6 +25,8 @@ void sched_queued(struct sched *s, const struct queue_rows *rows);
  * statement of it, so that it is queued and assigned by one commit. To be called when all else is
  * in the unit. NULL: nothing was added. s may be NULL. */
 struct pass *sched_claim(struct sched *s, struct db_unit *u, const struct queue_rows *rows);
+/* The unit has failed, and by what the claim added to it. p may be NULL. */
+bool sched_claim_failed(const struct pass *p, const struct db_rows *rows);
 /* The unit is back, rows are those of all its statements; after sched_queued for what it has
  * queued. To be called once for each claim. */
 void sched_claimed(struct pass *p, const struct db_rows *rows, const struct err *e);

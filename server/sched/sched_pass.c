@@ -293,6 +293,11 @@ struct pass *sched_claim(struct sched *s, struct db_unit *u, const struct queue_
 	return p;
 }
 
+bool sched_claim_failed(const struct pass *p, const struct db_rows *rows)
+{
+	return p != NULL && !rows->fault->outcome_unknown && rows->fault->statement >= p->statement;
+}
+
 void sched_claimed(struct pass *p, const struct db_rows *rows, const struct err *e)
 {
 	struct sched *s = p->sched;

@@ -705,6 +705,17 @@ def test_launches_that_one_of_them_spoils_are_placed_all_the_same(server, admin,
     assert len({a["run"] for a in hand.take(5)}) == 5
 
 
+def test_a_launch_does_not_fail_with_the_placement_of_its_steps(server, admin, project, hand):
+    """It was to be assigned by the same commit, and attempts could not be written just then."""
+    hand.sync()
+    with table_lock(server, "attempt"):
+        run = submit(admin, project, pipeline({"a": step(project)}))
+        assert steps_of(admin, run)["a"]["state"] == "queued"
+    [a] = hand.take()
+    hand.finish(a)
+    ended(admin, run, "succeeded")
+
+
 @pytest.mark.parametrize("policy", ["queue", "refuse", "cancel_running"])
 def test_concurrency_groups(admin, project, hand, policy):
     source = pipeline({"a": step(project)}, spec=f"  concurrency: {{group: g, policy: {policy}}}\n")
