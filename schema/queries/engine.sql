@@ -179,11 +179,13 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::json
 SELECT id FROM run WHERE project_id = $1 AND concurrency_group = $2 AND state = 'queued' AND admitted_at IS NULL ORDER BY id LIMIT 1;
 
 -- Open runs that somebody should look at: something has ended that the run has not seen, or nothing was begun. A run that only
--- waits for a worker to stop what it was asked to stop needs no look.
+-- waits for a worker to stop what it was asked to stop needs no look, nor does one that its concurrency group holds.
 -- name: engine_sweep :many
--- params: count bigint
+-- params: after text, count bigint
 SELECT id FROM (
-	SELECT r.id FROM run r WHERE r.state = 'queued' AND r.admitted_at IS NULL
+	SELECT r.id FROM run r WHERE r.state = 'queued' AND r.admitted_at IS NULL AND NOT EXISTS (SELECT FROM run o
+		WHERE o.project_id = r.project_id AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
+			AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id))
 	UNION
 	SELECT r.id FROM run r WHERE r.look AND r.state IN ('queued', 'running')
 	UNION
@@ -207,4 +209,4 @@ SELECT id FROM (
 		FROM attempt a WHERE a.step_id = s.id AND a.number = s.attempts AND a.ranks > 0) g ON true
 	WHERE s.state IN ('assigned', 'running', 'finishing') AND (g.over OR g.broken AND g.going OR g.ready AND g.held AND g.going
 		OR g.led AND g.going AND s.spec #>> '{placement,launcher}' IN ('ray', 'mpi'))
-) x ORDER BY id LIMIT $1;
+) x WHERE id > $1 ORDER BY id LIMIT $2;

@@ -45,6 +45,7 @@ struct look {
 struct progress {
 	struct map *looks; /* run id -> struct look */
 	struct db_group *reads, *writes;
+	char swept[ID_MAX]; /* where the next sweep begins; "": from the start */
 	bool stopped;
 };
 
@@ -453,15 +454,25 @@ static void look_on_written(
 static void sweep_on_rows(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct app *app = arg;
+	struct str last = STR("");
 
-	for (size_t i = 0; e->code == ERR_OK && i < rows[0].n; i++)
-		progress_run(app, db_str(&rows[0], i, 0));
+	if (e->code != ERR_OK || app->progress->stopped)
+		return;
+	for (size_t i = 0; i < rows[0].n; i++) {
+		last = db_str(&rows[0], i, 0);
+		progress_run(app, last);
+	}
+	if (rows[0].n < SWEEP_MAX)
+		last = STR("");
+	(void)str_print(app->progress->swept, ID_MAX, "%.*s", STR_ARG(last));
 }
 
+/* Where there are more, the next sweep goes on behind them: what nobody can help keeps nothing from
+ * its turn. */
 void progress_sweep(struct app *app)
 {
 	struct db_unit *u = db_unit(app->db, NULL);
 
-	engine_store_sweep(u, SWEEP_MAX);
+	engine_store_sweep(u, str_c(app->progress->swept), SWEEP_MAX);
 	db_send(u, DB_READ, sweep_on_rows, app);
 }

@@ -243,9 +243,9 @@ void engine_store_group_next(struct db_unit *u, struct str project_id, struct st
 	db_stmt(u, SQL_ENGINE_GROUP_NEXT, DB_TEXT(project_id), DB_TEXT(group));
 }
 
-void engine_store_sweep(struct db_unit *u, int64_t count)
+void engine_store_sweep(struct db_unit *u, struct str after, int64_t count)
 {
-	db_stmt(u, SQL_ENGINE_SWEEP, DB_INT(count));
+	db_stmt(u, SQL_ENGINE_SWEEP, DB_TEXT(after), DB_INT(count));
 }
 
 void engine_store_run_admitted(struct db_unit *u, struct str run_id)

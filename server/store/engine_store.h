@@ -77,6 +77,7 @@ void engine_store_events(struct db_unit *u, const struct events *e);
 
 void engine_store_group_next(
 	struct db_unit *u, struct str project_id, struct str group); /* rows: id */
-void engine_store_sweep(struct db_unit *u, int64_t count); /* rows: id */
+/* Rows: id, in order, of runs after this one. */
+void engine_store_sweep(struct db_unit *u, struct str after, int64_t count);
 
 #endif

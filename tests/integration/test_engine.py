@@ -466,6 +466,24 @@ def test_a_cancelled_run_whose_worker_is_silent_is_not_written_again(server, adm
     ended(admin, run, "cancelled")
 
 
+def test_runs_that_their_group_holds_keep_no_other_from_the_sweep(server, admin, project, hand):
+    """More of them than one sweep takes, and older than the run that is cancelled behind everybody's back."""
+    source = pipeline({"a": step(project)}, spec="  concurrency: {group: g, policy: queue}\n")
+    first, held = submit(admin, project, source), submit(admin, project, source)
+    [a] = hand.take()
+    server.sql("INSERT INTO run SELECT (jsonb_populate_record(r, jsonb_build_object('id', r.id || '-' || n))).*"
+               f" FROM run r, generate_series(1, 1100) n WHERE r.id = '{held['id']}'")
+    other = submit(admin, project, pipeline({"a": step(project, resources="{cpus: 8}")}))
+    server.sql(f"UPDATE run SET cancel_requested_at = now() WHERE id = '{other['id']}'")
+    ended(admin, other, "cancelled")
+    server.sql(f"DELETE FROM run WHERE id LIKE '{held['id']}-%'")
+    hand.finish(a)
+    ended(admin, first, "succeeded")
+    [b] = hand.take()
+    hand.finish(b)
+    ended(admin, held, "succeeded")
+
+
 @pytest.mark.parametrize("state,more,run_state,step_state", [
     ("succeeded", {"exit_code": 0}, "succeeded", "succeeded"),
     ("failed", {"reason": "exit_code", "exit_code": 3}, "cancelled", "failed"),
