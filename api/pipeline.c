@@ -259,6 +259,16 @@ static const struct field log_spec_fields[] = {
 };
 #undef THIS
 
+const char *const system_metrics_names[] = { "on", "off", NULL };
+#define THIS metrics_spec
+static const struct field metrics_spec_fields[] = {
+	{ "system", FIELD_ENUM, 0, AT(system), .names = system_metrics_names, .fallback = "on",
+		.doc = "Whether what the step uses of its host is recorded as system/… in its "
+		       "metrics" },
+	{ 0 },
+};
+#undef THIS
+
 #define RUNTIMES                                                                                   \
 	"runtimes", FIELD_LIST, FIELD_OMIT_EMPTY, AT(runtimes),                                    \
 		.item = FIELD_ENUM, .names = runtime_names, .max = RUNTIME_COUNT,                  \
@@ -304,6 +314,8 @@ const struct field step_spec_fields[] = {
 		.max = SECRETS_MAX, .doc = "What the step may read of the worker's secrets" },
 	{ "logs", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(logs), .sub = log_spec_fields,
 		.doc = "Limits of the log, and what follows from its lines" },
+	{ "metrics", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(metrics), .sub = metrics_spec_fields,
+		.doc = "What is recorded of the step beside what it logs itself" },
 	{ 0 },
 };
 #undef THIS

@@ -188,6 +188,14 @@ struct log_spec {
 	bool defaults; /* Tidemill's own policies apply as well */
 };
 
+enum system_metrics { SYSTEM_METRICS_ON, SYSTEM_METRICS_OFF, SYSTEM_METRICS_COUNT };
+extern const char *const system_metrics_names[];
+
+/* What is recorded of a step beside what it logs itself. */
+struct metrics_spec {
+	int system; /* enum system_metrics: what it uses of its host */
+};
+
 enum secret_as { SECRET_FILE, SECRET_ENV, SECRET_AS_COUNT };
 extern const char *const secret_as_names[];
 
@@ -219,6 +227,7 @@ struct step_spec {
 	struct list outputs; /* struct output_spec */
 	struct list secrets; /* struct secret_use */
 	struct log_spec logs;
+	struct metrics_spec metrics;
 };
 
 struct step_defaults {

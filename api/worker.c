@@ -222,6 +222,8 @@ const struct field assignment_fields[] = {
 	{ "self_stop_after", FIELD_INT, E, AT(self_stop_after),
 		.doc = "Microseconds without a renewal after which the command ends itself" },
 	{ "log_max", FIELD_INT, E, AT(log_max), .doc = "Bytes of log" },
+	{ "no_system_metrics", FIELD_BOOL, FIELD_OMIT_EMPTY, AT(no_system_metrics),
+		.doc = "What it uses of its host is not recorded" },
 	{ "log_policies", FIELD_LIST, E, AT(log_policies), ITEMS(log_policy),
 		.max = ASSIGNED_POLICIES_MAX, .doc = "What is looked for in the log" },
 	{ "secrets", FIELD_LIST, E, AT(secrets), ITEMS(secret_use), .max = SECRETS_MAX,
@@ -326,6 +328,22 @@ const struct field attempt_warning_fields[] = {
 	{ "epoch", FIELD_INT, Q, AT(epoch), .min = 1, .max = INT64_MAX, .doc = "Of the attempt" },
 	{ "kind", FIELD_STR, Q | FIELD_NAME, AT(kind), .doc = "What it is about: gpu_idle" },
 	{ "message", FIELD_STR, Q, AT(message), .min = 1, .max = 500, .doc = "For people" },
+	{ 0 },
+};
+#undef THIS
+#define THIS attempt_metric
+static const struct field attempt_metric_fields[] = {
+	{ "key", FIELD_STR, Q, AT(key), .min = 8, .max = 250, .doc = "Begins with system/" },
+	{ "value", FIELD_REAL, Q, AT(value), .doc = "What was seen" },
+	{ "time", FIELD_TIME, Q, AT(time), .doc = "When it was seen" },
+	{ 0 },
+};
+#undef THIS
+#define THIS attempt_metrics
+const struct field attempt_metrics_fields[] = {
+	{ EPOCH },
+	{ "metrics", FIELD_LIST, Q, AT(metrics), ITEMS(attempt_metric), .max = ATTEMPT_METRICS_MAX,
+		.doc = "What the attempt has used" },
 	{ 0 },
 };
 #undef THIS

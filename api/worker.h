@@ -136,6 +136,7 @@ struct assignment {
 	bool gpu_idle_stop; /* then it is stopped; else only a warning is sent */
 	int64_t self_stop_after; /* microseconds; 0: keep running while cut off */
 	int64_t log_max;
+	bool no_system_metrics; /* what it uses of its host is not recorded */
 	struct list log_policies; /* struct log_policy, of the step and of Tidemill itself */
 	struct list secrets; /* struct secret_use: the worker knows their values */
 	struct str token; /* the job's, for MLFLOW_TRACKING_TOKEN and TIDEMILL_TOKEN_FILE */
@@ -213,6 +214,20 @@ struct attempt_warning {
 	struct str kind, message; /* kind: gpu_idle */
 };
 extern const struct field attempt_warning_fields[];
+/* What an attempt uses of its host: metrics of its tracking run, whose step is the whole second
+ * since that began. Keys begin with SYSTEM_METRIC. */
+#define SYSTEM_METRIC "system/"
+enum { ATTEMPT_METRICS_MAX = 1000 };
+struct attempt_metric {
+	struct str key;
+	double value;
+	int64_t time;
+};
+struct attempt_metrics {
+	int64_t epoch;
+	struct list metrics; /* struct attempt_metric */
+};
+extern const struct field attempt_metrics_fields[];
 /* Files by their path below $TIDEMILL_OUTPUT: the output's declared path, or something below it. */
 struct output_files {
 	struct str name;

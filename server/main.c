@@ -71,10 +71,11 @@ struct server {
 static const struct binding *const bindings[] = { project_bindings, auth_bindings, server_bindings,
 	blob_bindings, dataset_bindings, dataset_create_bindings, pipeline_bindings, run_bindings,
 	rerun_bindings, queue_bindings, worker_bindings, sync_bindings, attempt_bindings,
-	model_bindings, monitor_bindings, observation_bindings, tracking_bindings, pool_bindings,
-	mlflow_experiment_bindings, mlflow_run_bindings, mlflow_batch_bindings,
-	mlflow_history_bindings, mlflow_artifact_bindings, log_ingest_bindings, log_final_bindings,
-	log_bindings, event_bindings, metrics_bindings, retention_bindings, NULL };
+	attempt_metrics_bindings, model_bindings, monitor_bindings, observation_bindings,
+	tracking_bindings, pool_bindings, mlflow_experiment_bindings, mlflow_run_bindings,
+	mlflow_batch_bindings, mlflow_history_bindings, mlflow_artifact_bindings,
+	log_ingest_bindings, log_final_bindings, log_bindings, event_bindings, metrics_bindings,
+	retention_bindings, NULL };
 
 static void usage(FILE *out)
 {

@@ -77,6 +77,10 @@ const struct conf_row worker_conf_rows[] = {
 		.doc = "How often what a running step has put into TIDEMILL_CHECKPOINT_DIR is "
 		       "brought to the server, when it has changed; 0s: only when the attempt "
 		       "ends" },
+	{ "system-metrics-every", CONF_SPAN, AT(system_metrics_every), "10s", .min = 0,
+		.max = CLOCK_DAY,
+		.doc = "How often what a running step uses of this host is recorded in its "
+		       "metrics (system/…), in whole seconds; 0s: never" },
 	{ "cpus", CONF_TEXT, AT(cpus_text),
 		.doc = "CPU cores to offer; default: all that this process may use" },
 	{ "memory", CONF_SIZE, AT(memory), .min = 0, .max = INT64_MAX,

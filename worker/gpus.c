@@ -18,6 +18,7 @@ struct gpus {
 	struct arena *a; /* holds the list */
 	struct list list; /* struct device */
 	int *use; /* of each */
+	int64_t *used; /* bytes of memory, likewise */
 	uint64_t looks;
 	char complaint[256];
 
@@ -110,19 +111,21 @@ static struct str mig_profile(struct arena *a, const char *name)
 }
 
 /* The use of a GPU says nothing of its slices. */
-static int *uses(struct arena *a, const struct gpu_inventory *found, size_t n)
+static void take_use(struct gpus *g, size_t n)
 {
-	int *all = arena_array_of(a, int, n + 1);
 	size_t k = 0;
 
-	for (size_t i = 0; i < found->n; i++) {
-		const struct gpu_device *d = &found->devices[i];
-		if (!d->mig)
-			all[k++] = d->health == GPU_OK ? d->utilization : -1;
-		for (size_t s = 0; d->mig && s < d->n_slices; s++)
-			all[k++] = -1;
+	g->use = arena_array_of(g->a, int, n + 1);
+	g->used = arena_array_of(g->a, int64_t, n + 1);
+	for (size_t i = 0; i < g->found.n; i++) {
+		const struct gpu_device *d = &g->found.devices[i];
+		size_t parts = d->mig ? d->n_slices : 1;
+		bool known = !d->mig && d->health == GPU_OK;
+		for (size_t s = 0; s < parts; s++, k++) {
+			g->use[k] = known ? d->utilization : -1;
+			g->used[k] = known && d->memory != 0 ? (int64_t)d->memory_used : -1;
+		}
 	}
-	return all;
 }
 
 /* Links are to whole devices; one that is split is known by its slices only. */
@@ -222,7 +225,7 @@ static void on_looked(void *arg)
 		arena_drop(g->a);
 		g->a = g->next;
 		g->list = now;
-		g->use = uses(g->a, &g->found, now.n);
+		take_use(g, now.n);
 		g->looks++;
 	}
 	g->next = NULL;
@@ -256,6 +259,14 @@ int gpus_use(const struct gpus *g, struct str uuid)
 	for (size_t i = 0; i < g->list.n; i++)
 		if (str_eq(list_at(&g->list, struct device, i)->uuid, uuid))
 			return g->use[i];
+	return -1;
+}
+
+int64_t gpus_memory_used(const struct gpus *g, struct str uuid)
+{
+	for (size_t i = 0; i < g->list.n; i++)
+		if (str_eq(list_at(&g->list, struct device, i)->uuid, uuid))
+			return g->used[i];
 	return -1;
 }
 

@@ -24,6 +24,8 @@ const struct list *gpus_list(const struct gpus *g);
 const struct device *gpus_find(const struct gpus *g, struct str uuid);
 /* How much of the last moments a device was used, in percent; -1: not known. */
 int gpus_use(const struct gpus *g, struct str uuid);
+/* Bytes of its memory that are in use; -1: not known. */
+int64_t gpus_memory_used(const struct gpus *g, struct str uuid);
 uint64_t gpus_looks(const struct gpus *g); /* that have been taken so far */
 void gpus_look(struct gpus *g); /* takes one soon, before its time */
 const char *gpus_complaint(const struct gpus *g); /* why they cannot be listed, or "" */

@@ -80,11 +80,20 @@ int host_read(struct host *ret, struct err *e)
 	return ret->memory > 0 ? 0 : err_set(e, ERR_IO, "the size of the memory cannot be read");
 }
 
-int64_t host_disk_free(const char *path)
+bool host_disk(const char *path, int64_t *ret_size, int64_t *ret_free)
 {
 	struct statvfs v;
 
 	if (statvfs(path, &v) < 0)
-		return 0;
-	return (int64_t)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (int64_t)v.f_frsize;
+		return false;
+	*ret_size = (int64_t)v.f_blocks * (int64_t)v.f_frsize;
+	*ret_free = (int64_t)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (int64_t)v.f_frsize;
+	return true;
+}
+
+int64_t host_disk_free(const char *path)
+{
+	int64_t size, available = 0;
+
+	return host_disk(path, &size, &available) ? available : 0;
 }

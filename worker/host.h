@@ -3,6 +3,7 @@
 #define WORKER_HOST_H
 #include "lib/base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { HOST_BOOT_ID_MAX = 40 };
@@ -14,6 +15,8 @@ struct host {
 };
 
 int host_read(struct host *ret, struct err *e) MUST_CHECK;
+/* Of the file system that holds the path; false when it cannot be looked at. */
+bool host_disk(const char *path, int64_t *ret_size, int64_t *ret_free);
 int64_t host_disk_free(const char *path); /* bytes that we may still write; 0 when unknown */
 
 #endif

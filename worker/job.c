@@ -63,6 +63,7 @@ static struct job *job_make(struct agent *g)
 	loop_timer_init(&j->unbusy, g->loop, on_unbusy, j);
 	job_timers_init(j);
 	job_limits_init(j);
+	job_usage_init(j);
 	job_checkpoint_init(j);
 	return j;
 }
@@ -88,6 +89,7 @@ void job_free(struct job *j)
 		mem_wipe(j->text.p, j->text.cap);
 	buf_done(&j->text);
 	buf_done(&j->idle.body);
+	job_usage_done(j);
 	secrets_free(j->secrets);
 	arena_drop(j->a);
 	mem_free(j);
@@ -223,6 +225,7 @@ void job_close(struct job *j)
 	if (j->outputs != NULL)
 		ship_outputs_cancel(j->outputs);
 	job_checkpoint_cancel(j);
+	job_usage_cancel(j);
 	ship_log_free(j->log);
 	j->log = NULL;
 }

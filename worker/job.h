@@ -2,9 +2,9 @@
  * One attempt on this worker, from its assignment until the server says forget. Its states are
  * those of record.h; each step of the way is one file: job.c (making, saving, reporting, stopping),
  * job_start.c (preparing and starting), job_gang.c (waiting for the other ranks of a gang),
- * job_run.c (watching the command), job_limits.c (how long it may take, and GPUs that it does not
- * use), job_checkpoint.c (what a later attempt goes on from), job_finish.c (log, outputs, result,
- * removal).
+ * job_run.c (watching the command), job_usage.c (what it uses), job_limits.c (how long it may take,
+ * and GPUs that it does not use), job_checkpoint.c (what a later attempt goes on from),
+ * job_finish.c (log, outputs, result, removal).
  */
 #ifndef WORKER_JOB_H
 #define WORKER_JOB_H
@@ -15,7 +15,9 @@
 #include "worker/checkpoint.h"
 #include "worker/rank.h"
 #include "worker/record.h"
+#include "worker/usage.h"
 
+struct fetch;
 struct secrets;
 struct ship_log;
 struct ship_outputs;
@@ -51,6 +53,20 @@ struct job_idle {
 	struct fetch *request; /* the warning */
 	struct buf body;
 	char text[200]; /* what is to be said, or was */
+};
+
+/* What the command uses of this host: see job_usage.c. */
+struct job_usage {
+	struct usage last; /* as the init has told it last; at_us 0: not yet */
+	struct usage_sample *samples; /* that the server does not have, the oldest first */
+	size_t n, sending;
+	uint64_t gpus_seen; /* looks at the GPUs when they were last noted */
+	struct fetch *request;
+	struct buf body;
+	struct retry wait;
+	struct loop_timer again;
+	bool refused; /* the server takes none */
+	job_next_fn *next; /* the attempt is over: what follows */
 };
 
 /* A rank of a gang, while its command waits for those of the others: see job_gang.c. */
@@ -95,6 +111,7 @@ struct job {
 	struct ship_outputs *outputs;
 	struct job_checkpoint checkpoint;
 	struct job_idle idle;
+	struct job_usage usage;
 	struct job_gang gang;
 	struct watch_dir *watch;
 	struct loop_timer limit, look, force, again;
@@ -153,6 +170,12 @@ void job_timers_init(struct job *j);
 void job_limits_init(struct job *j);
 void job_limits_watch(struct job *j); /* the command has begun */
 void job_limits_cancel(struct job *j);
+void job_usage_init(struct job *j);
+void job_usage_done(struct job *j); /* at the end of the job */
+void job_usage_look(struct job *j); /* the init may have told more */
+/* The attempt is over: goes on when the server has all, or cannot be told soon. */
+void job_usage_wait(struct job *j, job_next_fn *next);
+void job_usage_cancel(struct job *j); /* what is on its way */
 bool job_stop_fails(enum reason stop); /* what ends so has failed; else it is cancelled */
 /* Why it was stopped, with the limit; "" when the reason says it all. */
 const char *job_stop_text(struct job *j);

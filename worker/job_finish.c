@@ -16,8 +16,8 @@
 
 enum { REMOVE_TRIES = 6, SECRETS_ARENA = 8 << 20 };
 
-/* Save → remove the container → agree on the log → outputs → checkpoint → save; then wait for
- * `forget`. */
+/* Save → remove the container → agree on the log → outputs → checkpoint → what it used → save;
+ * then wait for `forget`. */
 static void finish_container(struct job *j);
 static void finish_on_container(void *arg, const struct err *e);
 static void finish_log(struct job *j);
@@ -25,6 +25,7 @@ static void finish_on_log(void *arg, const struct err *e);
 static void finish_outputs(struct job *j);
 static void finish_on_outputs(void *arg, enum reason reason, const char *message);
 static void finish_end(struct job *j);
+static void finish_usage(struct job *j);
 static void finish_last(struct job *j);
 static void finish_on_saved(struct job *j);
 /* Forgotten: remove what the runtime has → the folder → the job. */
@@ -66,6 +67,7 @@ void job_finish(struct job *j, enum attempt_state result, enum reason why, const
 	loop_timer_cancel(&j->again);
 	watch_remove(j->watch);
 	j->watch = NULL;
+	job_usage_look(j);
 	job_enter(j, JOB_FINISHING, finish_container);
 }
 
@@ -267,7 +269,12 @@ static void finish_on_outputs(void *arg, enum reason reason, const char *message
 
 static void finish_end(struct job *j)
 {
-	job_checkpoint_end(j, finish_last);
+	job_checkpoint_end(j, finish_usage);
+}
+
+static void finish_usage(struct job *j)
+{
+	job_usage_wait(j, finish_last);
 }
 
 /* A shell says in its output, and only there, which program it could not run. */

@@ -36,6 +36,8 @@ static void on_file(void *arg, const char *name)
 
 	if (strcmp(name, CTL_STATUS) == 0)
 		loop_timer_set(&j->look, 0);
+	else if (strcmp(name, CTL_USAGE) == 0)
+		job_usage_look(j);
 	else if (strcmp(name, CTL_SPOOL) == 0 && j->log != NULL)
 		ship_log_wake(j->log);
 }
@@ -96,6 +98,8 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 	}
 	if (s->state == RUNTIME_WAITING)
 		job_gang_wait(j);
+	if (j->watch == NULL)
+		job_usage_look(j);
 	if (s->state == RUNTIME_ENDED || s->state == RUNTIME_GONE)
 		job_ended(j);
 	else if (!loop_timer_armed(&j->look))

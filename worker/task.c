@@ -188,6 +188,7 @@ void task_spec(const struct task_spec_args *in, struct arena *a, struct runtime_
 		.deadman_s = whole_seconds(t->self_stop_after),
 		.grace_s = TASK_GRACE_S,
 		.max_log = t->log_max,
+		.usage_s = t->no_system_metrics ? 0 : whole_seconds(in->conf->system_metrics_every),
 	};
 	if (t->token.n != 0)
 		add_token(ret, t, a);

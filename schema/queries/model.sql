@@ -126,7 +126,7 @@ SELECT step_id, step, output, path, size, digest FROM (
 	FROM run r JOIN step s ON s.run_id = r.id JOIN step_output o ON o.step_id = s.id WHERE r.id = $1
 ) f WHERE fed OR named AND n <= 2 ORDER BY position, output, path LIMIT $2;
 
--- The metrics of the step that made the model go with its version: the first thousands, should there be more.
+-- The metrics that the step which made the model has logged go with its version: the first thousands, should there be more.
 -- name: finish_steps :many
 -- params: run_id text
 SELECT s.id, s.name, s.tracking_run, s.state, s.message,
@@ -135,7 +135,7 @@ SELECT s.id, s.name, s.tracking_run, s.state, s.message,
 	coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM (
 		SELECT k.key, CASE WHEN l.is_nan THEN 'null'::jsonb ELSE to_jsonb(l.value) END AS value
 		FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id JOIN metric_key k ON k.id = l.key_id
-		WHERE t.run_id = s.tracking_run AND starts_with(r.spec #>> '{model,from}', s.name || '.')
+		WHERE t.run_id = s.tracking_run AND starts_with(r.spec #>> '{model,from}', s.name || '.') AND NOT starts_with(k.key, 'system/')
 		ORDER BY l.key_id LIMIT 4000) x), '{}') AS metrics
 FROM step s JOIN run r ON r.id = s.run_id WHERE s.run_id = $1 ORDER BY s.position;
 

@@ -118,13 +118,15 @@ JOIN metric p ON p.made = t.made AND p.tracking_id = t.id AND p.key_id = k.id
 WHERE t.run_id = $1 AND (NOT $3 OR (p.time, p.step, p.value, p.is_nan) > ($4, $5, $6, $7))
 ORDER BY p.time, p.step, p.value, p.is_nan LIMIT $8;
 
--- Buckets of equal width along the steps; keys null: the first 64.
+-- Buckets of equal width along the steps; keys null: the first 64 of those that the step logged, and of what its host tells.
 -- name: metric_series :many
 -- params: run_id text, keys text[], buckets bigint
 WITH wanted AS (
-	SELECT t.made, t.id, l.key_id, k.key FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id
-	JOIN metric_key k ON k.id = l.key_id
-	WHERE t.run_id = $1 AND ($2::text[] IS NULL OR k.key = ANY ($2)) ORDER BY k.key LIMIT 64
+	SELECT made, id, key_id, key FROM (
+		SELECT t.made, t.id, l.key_id, k.key, row_number() OVER (PARTITION BY k.key LIKE 'system/%' ORDER BY k.key) AS n
+		FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id JOIN metric_key k ON k.id = l.key_id
+		WHERE t.run_id = $1 AND ($2::text[] IS NULL OR k.key = ANY ($2))) x
+	WHERE n <= 64
 ), span AS (
 	SELECT w.*, s.low, s.high FROM wanted w CROSS JOIN LATERAL (
 		SELECT min(p.step)::float8 AS low, max(p.step)::float8 AS high FROM metric p

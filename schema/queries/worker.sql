@@ -230,6 +230,13 @@ SELECT coalesce(sum(octet_length(o.value ->> 'value')), 0)::bigint AS bytes
 FROM attempt a JOIN step s ON s.run_id = a.run_id AND s.id <> a.step_id AND NOT s.joins
 CROSS JOIN LATERAL jsonb_each(s.outputs) o WHERE a.id = $1 AND o.value ? 'value';
 
+-- The tracking run of an attempt, when the caller's worker holds it under this epoch.
+-- name: attempt_tracking :one
+-- params: attempt_id text, worker_id text, epoch bigint
+SELECT t.id, t.made, coalesce(t.start_time, (extract(epoch FROM t.created_at) * 1000)::bigint) AS start_time
+FROM attempt a JOIN step s ON s.id = a.step_id LEFT JOIN tracking_run t ON t.run_id = s.tracking_run
+WHERE a.id = $1 AND a.worker_id = $2 AND a.epoch = $3 AND a.state IN ('assigned', 'preparing', 'running', 'finishing');
+
 -- What lines of the log have matched so far; a worker that reads the log again begins to count anew. The event of a policy that
 -- wants one comes with its first match.
 -- name: log_matches_put :one

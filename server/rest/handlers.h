@@ -23,6 +23,7 @@ extern const struct binding queue_bindings[];
 extern const struct binding worker_bindings[];
 extern const struct binding sync_bindings[];
 extern const struct binding attempt_bindings[];
+extern const struct binding attempt_metrics_bindings[];
 extern const struct binding model_bindings[];
 extern const struct binding monitor_bindings[];
 extern const struct binding observation_bindings[];

@@ -122,6 +122,7 @@ static int decode(struct app *app, const struct db_rows *r, size_t row, struct a
 	out->self_stop_after =
 		spec.on_lost.policy == LOST_STOP ? span_us(&spec.on_lost.self_stop_after) : 0;
 	out->log_max = spec.logs.max;
+	out->no_system_metrics = spec.metrics.system == SYSTEM_METRICS_OFF;
 	out->secrets = spec.secrets;
 	out->log_policies = log_policy_all(&spec.logs, a);
 	out->launcher = spec.placement.launcher;

@@ -200,6 +200,12 @@ void attempt_store_outputs(struct db_unit *u, struct str attempt_id, struct str 
 		DB_BLOBS(r->digests, r->n), DB_JSON(summary));
 }
 
+void attempt_store_tracking(
+	struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch)
+{
+	db_stmt(u, SQL_ATTEMPT_TRACKING, DB_TEXT(attempt_id), DB_TEXT(worker_id), DB_INT(epoch));
+}
+
 void attempt_store_warning(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	const struct attempt_warning *w)
 {

@@ -48,6 +48,9 @@ struct output_rows {
 	size_t n;
 };
 /* One row when the epoch was current. */
+/* Row: id, made, start_time of its tracking run; of one that has none they are null. */
+void attempt_store_tracking(
+	struct db_unit *u, struct str attempt_id, struct str worker_id, int64_t epoch);
 void attempt_store_warning(struct db_unit *u, struct str attempt_id, struct str worker_id,
 	const struct attempt_warning *w);
 /* matches: a JSON list; one row when the epoch was current. */

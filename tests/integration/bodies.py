@@ -47,5 +47,6 @@ BODIES = {
     "attempts.log_matches": {"epoch": 1, "matches": [{"policy": 0, "match": "x", "action": "label", "label": "l", "count": 1,
                                                       "line": 1, "time": "2026-01-01T00:00:00Z", "text": "x"}]},
     "attempts.warn": {"epoch": 1, "kind": "gpu_idle", "message": "m"},
+    "attempts.metrics": {"epoch": 1, "metrics": [{"key": "system/x", "value": 1.5, "time": "2026-01-01T00:00:00Z"}]},
     "attempts.log_final": {"epoch": 1, "length": 0, "digest": DIGEST, "dropped": 0},
 }

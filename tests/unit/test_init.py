@@ -685,3 +685,33 @@ def test_as_pid_one(init):
     assert init.output("out").split()[1] == b"1"
     s = init.status()
     assert s["state"] == "exited" and s["init_pid"] == "1"
+
+
+def usage(init):
+    try:
+        text = (init.ctl / "usage").read_text()
+    except FileNotFoundError:
+        return {}
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_usage_of_all_descendants(init):
+    """Also of one that has left the process group, and whose parent has gone; what has ended still counts."""
+    code = ("b = bytearray(60 << 20)\nimport time\nwhile time.process_time() < 0.4: pass\n"
+            "open('on', 'w').close()\ntime.sleep(60)")
+    script = f"(setsid {sys.executable} -c \"$CODE\" &); {sys.executable} -c 'sum(range(10**7))'; exec sleep 60"
+    init.start("sh", "-c", script, options=["--usage", "1", "--workdir", init.ctl], env={**os.environ, "CODE": code})
+    wait_for((init.ctl / "on").exists)
+    mark = time.time_ns() // 1000
+    now = wait_for(lambda: (u := usage(init)) and int(u["at_us"]) > mark and u)
+    assert now["scope"] == "processes" and int(now["cpu_us"]) > 400_000 and int(now["memory"]) > 60 << 20
+    init.process.send_signal(signal.SIGQUIT)
+    init.wait()
+    last = usage(init)
+    assert int(last["cpu_us"]) >= int(now["cpu_us"]) - 20_000 and "memory" not in last
+    assert not (init.ctl / "usage.tmp").exists()
+
+
+def test_no_usage_unless_asked(init):
+    init.start("true").wait()
+    assert not (init.ctl / "usage").exists()

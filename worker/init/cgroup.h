@@ -13,4 +13,15 @@ struct cgroup { /* -1: not known; of limits, too: there is none */
 
 void cgroup_read(struct cgroup *ret);
 
+/* What it uses now, and has used since it began. */
+struct cgroup_usage { /* -1: not known */
+	int64_t cpu_us; /* -1 as well when there is no cgroup of our own to be seen */
+	int64_t memory; /* bytes, without files that are only cached */
+	int64_t read_bytes, written_bytes, oom_kills;
+	int64_t periods, throttled_periods, throttled_us; /* of the limit of processor time */
+	int64_t stalled_us; /* in which one of its processes at least waited for memory */
+};
+
+void cgroup_usage(struct cgroup_usage *ret);
+
 #endif

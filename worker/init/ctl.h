@@ -14,6 +14,8 @@
  *             from
  *     go      made by the worker; --barrier holds the command back until it is there, and its
  *             environment gets what stands in it: KEY=VALUE, each ended by a NUL
+ *     usage   what command and descendants use now (--usage): lines of key=value, replaced as a
+ *             whole every so often, and for the last time just before the last status
  *     init.log  complaints of the init itself
  *
  * Keys of the status (numbers are decimal; a key that does not apply is left out):
@@ -34,6 +36,16 @@
  *     stdout_bytes, stderr_bytes   what the command wrote, stored or not
  *     dropped_bytes, lost_bytes    not stored: beyond --max-log; because writing failed
  *
+ * Keys of the usage, left out when not known; counts are from the start of container or command on:
+ *     at_us        microseconds since 1970
+ *     cpu_us       processor time
+ *     memory       bytes, without files that are only cached
+ *     read_bytes, written_bytes      of block devices
+ *     periods, throttled_periods, throttled_us   of the limit of processor time
+ *     oom_kills, stalled_us          killed for memory; time in which one at least waited for it
+ *     received_bytes, sent_bytes     by all network devices that the init sees, but the loopback
+ *     scope        cgroup | processes: what was counted (usage.h)
+ *
  * Signals to the init: TERM asks the command's process group to end (reason=stopped) and kills it
  * after --grace; QUIT kills it at once; INT, HUP, USR1 and USR2 are passed on.
  */
@@ -46,6 +58,8 @@
 #define CTL_TAKEN      "taken"
 #define CTL_STATUS     "status"
 #define CTL_STATUS_TMP "status.tmp"
+#define CTL_USAGE      "usage"
+#define CTL_USAGE_TMP  "usage.tmp"
 #define CTL_ALIVE      "alive"
 #define CTL_GO         "go"
 #define CTL_LOG        "init.log"

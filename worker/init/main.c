@@ -15,6 +15,7 @@
 #include "worker/init/status.h"
 #include "worker/init/taken.h"
 #include "worker/init/tick.h"
+#include "worker/init/usage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ struct init {
 	struct taken *taken;
 	bool ended; /* the command has been reaped */
 	int64_t kill_at; /* when what was asked to end is killed; 0: never */
+	int64_t usage_at; /* when to look at what the command uses; 0: never */
 	int64_t drain_until; /* when the pipes are given up; 0: the command runs */
 };
 
@@ -206,6 +208,10 @@ static void on_time(struct init *i)
 
 	if (spool.due != 0 && now >= spool.due)
 		spool_flush(&spool);
+	if (i->usage_at != 0 && now >= i->usage_at && !i->ended) {
+		usage_write(i->ctl, false);
+		i->usage_at = tick_elapsed() + i->opt.usage_us;
+	}
 	if (i->ended) {
 		if (now < i->drain_until)
 			return;
@@ -239,6 +245,7 @@ static void turn(struct init *i)
 	int64_t drain =
 		i->drain_until != 0 && now >= i->drain_until ? now + BARRIER_LOOK : i->drain_until;
 	const int64_t due[] = { spool.due, drain, i->ended ? 0 : i->kill_at,
+		i->ended ? 0 : i->usage_at,
 		i->ended || i->status.reason != NULL ? 0 : deadman_due(&i->deadman) };
 
 	if (poll(p, 3, until(due, sizeof due / sizeof due[0])) < 0 && errno != EINTR)
@@ -304,6 +311,8 @@ static int start(struct init *i)
 	i->status.pid = i->child.pid;
 	i->status.started_us = tick_real();
 	i->status.started_elapsed = tick_elapsed();
+	if (i->opt.usage_us != 0) /* something of a short one, too */
+		i->usage_at = tick_elapsed() + TICK_SECOND;
 	if (status_write(i->ctl, &i->status, false) < 0)
 		(void)complain(CTL_STATUS);
 	return -1;
@@ -320,6 +329,8 @@ static void write_last_status(struct init *i)
 	i->status.lost_bytes = spool.lost;
 	i->status.stdout_bytes = i->taken->out;
 	i->status.stderr_bytes = i->taken->err;
+	if (i->usage_at != 0)
+		usage_write(i->ctl, true);
 	for (int tries = 0; status_write(i->ctl, &i->status, true) < 0; tries++) {
 		(void)complain(CTL_STATUS);
 		if (tries == STATUS_TRIES)

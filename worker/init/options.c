@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_CTL = 1, OPT_SECRETS, OPT_USER, OPT_DEADMAN, OPT_GRACE, OPT_BARRIER, OPT_RANK };
-enum { OPT_MAX_LOG = OPT_RANK + 1, OPT_WORKDIR };
+enum { OPT_MAX_LOG = OPT_RANK + 1, OPT_WORKDIR, OPT_USAGE };
 
 static const struct option table[] = {
 	{ "ctl", required_argument, NULL, OPT_CTL },
@@ -20,13 +20,14 @@ static const struct option table[] = {
 	{ "rank", required_argument, NULL, OPT_RANK },
 	{ "max-log", required_argument, NULL, OPT_MAX_LOG },
 	{ "workdir", required_argument, NULL, OPT_WORKDIR },
+	{ "usage", required_argument, NULL, OPT_USAGE },
 	{ NULL, 0, NULL, 0 },
 };
 
 static const char usage[] =
 	"usage: tidemill-init --ctl DIR [--secrets DIR] [--user UID:GID] [--deadman SECONDS]\n"
 	"                     [--grace SECONDS] [--barrier] [--rank N] [--max-log BYTES]\n"
-	"                     [--workdir DIR] -- command [argument...]\n";
+	"                     [--workdir DIR] [--usage SECONDS] -- command [argument...]\n";
 
 /* Decimal digits up to `end`, nothing else. */
 static bool parse_number(const char *s, const char *end, uint64_t max, uint64_t *ret)
@@ -85,6 +86,7 @@ static bool parse_value(struct options *o, int opt, const char *value)
 	case OPT_USER: return parse_user(o, value);
 	case OPT_DEADMAN: return parse_seconds(value, &o->deadman_us);
 	case OPT_GRACE: return parse_seconds(value, &o->grace_us);
+	case OPT_USAGE: return parse_seconds(value, &o->usage_us);
 	case OPT_MAX_LOG: return parse_whole(value, INT64_MAX, &o->max_log);
 	case OPT_RANK:
 		if (!parse_whole(value, UINT16_MAX, &n))

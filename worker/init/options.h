@@ -14,6 +14,7 @@ struct options {
 	gid_t gid;
 	int64_t deadman_us; /* 0: none */
 	int64_t grace_us;
+	int64_t usage_us; /* between two looks at what the command uses; 0: none */
 	uint64_t max_log; /* payload bytes that the spool may hold */
 	uint16_t rank;
 	bool barrier;

@@ -3,12 +3,12 @@
 #include "worker/init/cgroup.h"
 #include "worker/init/ctl.h"
 #include "worker/init/file.h"
+#include "worker/init/text.h"
 #include "worker/init/tick.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,22 +18,6 @@ static const char *const state_names[] = { "waiting", "running", "exited", "sign
 	"not_started" };
 
 enum { PROGRAM_SHOWN = 120 };
-
-struct text {
-	char p[CTL_STATUS_MAX];
-	size_t n;
-};
-
-__attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	int n = vsnprintf(t->p + t->n, sizeof t->p - t->n, fmt, ap);
-	va_end(ap);
-	if (n > 0 && (size_t)n < sizeof t->p - t->n)
-		t->n += (size_t)n;
-}
 
 /* Field 22 of /proc/PID/stat, counted from behind the name, which may hold anything. */
 static void add_start(struct text *t, const char *key, pid_t pid)
@@ -63,8 +47,7 @@ static void add_cgroup(struct text *t)
 		{ "memory_limit", c.memory_limit }, { "read_bytes", c.read_bytes },
 		{ "written_bytes", c.written_bytes }, { "throttled_us", c.throttled_us } };
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		if (all[i].value >= 0)
-			text_add(t, "%s=%" PRId64 "\n", all[i].key, all[i].value);
+		text_number(t, all[i].key, all[i].value);
 }
 
 /* A line: a program's name may hold anything. */
@@ -127,19 +110,6 @@ static void compose(struct text *t, const struct status *s)
 	add_outcome(t, s);
 }
 
-static int put_all(int fd, const char *p, size_t n)
-{
-	for (size_t done = 0; done < n;) {
-		ssize_t put = pwrite(fd, p + done, n - done, (off_t)done);
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return -1;
-		done += (size_t)put;
-	}
-	return 0;
-}
-
 /* Takes the disk space of the next status now. */
 static void keep_spare(int dirfd)
 {
@@ -149,7 +119,7 @@ static void keep_spare(int dirfd)
 	memset(blank, '\n', sizeof blank);
 	if (fd < 0)
 		return;
-	(void)put_all(fd, blank, sizeof blank);
+	(void)text_write(fd, blank, sizeof blank);
 	(void)close(fd);
 }
 
@@ -161,7 +131,7 @@ int status_write(int dirfd, const struct status *s, bool last)
 	if (fd < 0)
 		return -1;
 	compose(&t, s);
-	rc = put_all(fd, t.p, t.n);
+	rc = text_write(fd, t.p, t.n);
 	if (rc == 0)
 		rc = ftruncate(fd, (off_t)t.n);
 	if (rc == 0)

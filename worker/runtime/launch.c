@@ -52,6 +52,8 @@ const char *const *launch_argv(struct arena *a, const struct launch *l)
 	add_number(&w, a, "--grace", s->grace_s);
 	if (s->deadman_s != 0)
 		add_number(&w, a, "--deadman", s->deadman_s);
+	if (s->usage_s != 0)
+		add_number(&w, a, "--usage", s->usage_s);
 	if (s->max_log != 0)
 		add_number(&w, a, "--max-log", s->max_log);
 	if (s->rank != 0)

@@ -74,6 +74,7 @@ struct runtime_spec {
 	int64_t renewed_at; /* … from here at first: clock_elapsed(), microseconds; 0: now */
 	int64_t grace_s; /* between asking to end and killing */
 	int64_t max_log; /* bytes of output that are kept; 0: the init's default */
+	int64_t usage_s; /* between two looks at what the command uses (CTL_USAGE); 0: none */
 	bool barrier; /* hold the command until control_go() */
 	unsigned rank;
 };

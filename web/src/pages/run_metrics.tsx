@@ -1,6 +1,7 @@
 import { useList } from '../api/resource';
 import type { Series, Step } from '../api/types';
 import { number, plural } from '../lib/format';
+import { isSystem } from '../lib/metrics';
 import { api, choice } from '../lib/url';
 import { Chart } from '../ui/chart';
 import { Card, Empty, Load, useQuery } from '../ui/parts';
@@ -34,8 +35,8 @@ function Bar({ found, all }: { found: number; all: number }) {
   );
 }
 
-const Values = ({ list }: { list: Series[] }) => (
-  <Card title="Logged once">
+const Values = ({ list, title }: { list: Series[]; title: string }) => (
+  <Card title={title}>
     <dl class="pairs">
       {list.map((s) => (
         <>
@@ -45,6 +46,14 @@ const Values = ({ list }: { list: Series[] }) => (
       ))}
     </dl>
   </Card>
+);
+
+const Curves = ({ list, x, log }: { list: Series[]; x: 'step' | 'time'; log: boolean }) => (
+  <div class="charts">
+    {list.filter(isCurve).map((s) => (
+      <Chart key={s.key} series={s} x={x} log={log} />
+    ))}
+  </div>
 );
 
 export function RunMetrics({ step, active }: { step: Step; active: boolean }) {
@@ -65,18 +74,21 @@ export function RunMetrics({ step, active }: { step: Step; active: boolean }) {
             </Empty>
           );
         const wanted = all.filter((s) => s.key.toLowerCase().includes((query.metric ?? '').toLowerCase()));
-        const curves = wanted.filter(isCurve);
-        const single = wanted.filter((s) => !isCurve(s));
+        const logged = wanted.filter((s) => !isSystem(s));
+        const system = wanted.filter(isSystem);
         const x = choice(query.x, ['step', 'time'] as const);
         return (
           <>
             <Bar found={wanted.length} all={all.length} />
-            <div class="charts">
-              {curves.map((s) => (
-                <Chart key={s.key} series={s} x={x} log={query.log === '1'} />
-              ))}
-            </div>
-            {single.length > 0 && <Values list={single} />}
+            <Curves list={logged} x={x} log={query.log === '1'} />
+            {logged.some((s) => !isCurve(s)) && <Values title="Logged once" list={logged.filter((s) => !isCurve(s))} />}
+            {system.length > 0 && (
+              <section aria-label="What it uses of its host">
+                <h2>System</h2>
+                <Curves list={system} x="time" log={query.log === '1'} />
+                {system.some((s) => !isCurve(s)) && <Values title="Seen once" list={system.filter((s) => !isCurve(s))} />}
+              </section>
+            )}
             {wanted.length === 0 && <Empty title="No metric has that name">{`The filter “${query.metric}” hides all ${all.length}.`}</Empty>}
           </>
         );

@@ -4,6 +4,7 @@ import type { Attempt, Run, Step, TrackingRun } from '../api/types';
 import { attemptEvidence, logMatches } from '../lib/attempt';
 import { bytes, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
+import { isSystem } from '../lib/metrics';
 import { api, paths, withQuery } from '../lib/url';
 import { blockedText } from '../lib/waits';
 import { JsonView, isEmpty, isObject } from '../ui/json';
@@ -218,11 +219,11 @@ function Tracked({ step, active }: { step: Step; active: boolean }) {
             )}
           </Card>
           <Card title="Metrics" after={<a href={withQuery(url, { tab: 'metrics', step: step.name })}>Charts</a>}>
-            {t.metrics.length === 0 ? (
+            {t.metrics.every(isSystem) ? (
               <p class="dim">The step has logged none.</p>
             ) : (
               <dl class="pairs">
-                {t.metrics.map((m) => (
+                {t.metrics.filter((m) => !isSystem(m)).map((m) => (
                   <>
                     <dt>{m.key}</dt>
                     <dd class="num" title={`step ${m.step}`}>{number(m.value)}</dd>
