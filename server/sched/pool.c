@@ -439,17 +439,22 @@ void pool_set_workers(struct pool *p, const struct db_rows *rows)
 		put_host(p, rows, i);
 }
 
-void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows)
+static void drop_host(struct pool *p, struct str id)
 {
-	if (rows->n != 0) {
-		put_host(p, rows, 0);
-		return;
-	}
 	const struct host *h = map_get(p->hosts, id);
+
 	if (h != NULL)
 		leave_host(p, h);
 	pool_free_object(map_remove(p->hosts, id));
 	p->ordered = false;
+}
+
+void pool_put_workers(struct pool *p, const struct str *ids, size_t n, const struct db_rows *rows)
+{
+	for (size_t i = 0; i < n; i++)
+		drop_host(p, ids[i]);
+	for (size_t i = 0; i < rows->n; i++)
+		put_host(p, rows, i);
 }
 
 void pool_close_worker(struct pool *p, struct str id)

@@ -23,7 +23,8 @@ void pool_remove_step(struct pool *p, struct str step_id);
 size_t pool_steps(const struct pool *p);
 /* Replaces all workers by the rows. */
 void pool_set_workers(struct pool *p, const struct db_rows *rows);
-void pool_put_worker(struct pool *p, struct str id, const struct db_rows *rows); /* no row: gone */
+/* Of these ids; those without a row are gone. */
+void pool_put_workers(struct pool *p, const struct str *ids, size_t n, const struct db_rows *rows);
 void pool_close_worker(struct pool *p, struct str id); /* it gets nothing until it is put again */
 void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
 void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */

@@ -20,7 +20,8 @@
 enum {
 	TICK_MS = 2000,
 	RELOAD_TICKS = 8, /* memory is checked against the database this often */
-	FETCH_MAX = 1000,
+	NEWS_MAX = 10000,
+	NEWS_ARENA = 4 << 20,
 	LATER_ARENA = 16 << 20,
 	ONE_LEASE_US = 5000000,
 	BREAKER_WORKERS = 5,
@@ -35,6 +36,8 @@ struct sched_later {
 
 static void sched_on_lease(void *arg, bool leading);
 static void load_now(struct sched *s);
+static void news_drop(struct sched_news *news);
+static void close_again(struct sched *s);
 static void look_at_later(struct sched *s);
 static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct err *e);
 static void sched_on_event(void *arg, const struct event *ev, struct str project_id);
@@ -69,9 +72,9 @@ static void forget(struct sched *s)
 {
 	pool_free(s->pool);
 	s->pool = NULL;
-	arena_drop(s->fetch_arena);
-	s->fetch_arena = NULL;
-	s->fetch_n = 0;
+	news_drop(s->news);
+	s->news = NULL;
+	s->closed_n = 0;
 	arena_drop(s->later_arena);
 	s->later_arena = NULL;
 	s->later = s->last = NULL;
@@ -147,7 +150,7 @@ void sched_load(struct sched *s)
 
 static void load_now(struct sched *s)
 {
-	if (!s->reload || s->loading || s->fetching || s->passing || s->reading != 0)
+	if (!s->reload || s->loading || s->fetching || s->passing)
 		return;
 	struct db_unit *u = db_unit(s->app->db, NULL);
 	s->reload = false;
@@ -179,6 +182,7 @@ static void sched_on_loaded(void *arg, const struct db_rows *rows, const struct 
 	} else {
 		log_warn("the scheduler cannot read its state", LOG_E(e));
 	}
+	close_again(s);
 	look_at_later(s);
 	sched_settle(s);
 }
@@ -194,56 +198,64 @@ void sched_settle(struct sched *s)
 		sched_dirty(s);
 }
 
-static void fetch_later(struct sched *s, struct str step_id)
+/* ---- what was heard of ---- */
+
+/* To be read: one read at a time, since of two on their way the older may come back last. */
+struct sched_news {
+	struct arena *arena;
+	struct str *steps, *workers;
+	size_t steps_n, workers_n;
+};
+
+static struct sched_news *news_of(struct sched *s)
 {
-	if (s->fetch_arena == NULL) {
-		s->fetch_arena = arena_new(4 << 20);
-		s->fetch = arena_array_of(s->fetch_arena, struct str, FETCH_MAX);
+	if (s->news == NULL) {
+		struct arena *a = arena_new(NEWS_ARENA);
+		s->news = arena_new_of(a, struct sched_news);
+		s->news->arena = a;
+		s->news->steps = arena_array_of(a, struct str, NEWS_MAX);
+		s->news->workers = arena_array_of(a, struct str, NEWS_MAX);
 	}
-	if (s->fetch_n < FETCH_MAX)
-		s->fetch[s->fetch_n++] = arena_str(s->fetch_arena, step_id);
+	return s->news;
+}
+
+static void news_drop(struct sched_news *news)
+{
+	if (news != NULL)
+		arena_drop(news->arena);
+}
+
+static void fetch_later(struct sched *s, struct str id, bool is_worker)
+{
+	struct sched_news *news = news_of(s);
+	size_t *n = is_worker ? &news->workers_n : &news->steps_n;
+
+	if (*n < NEWS_MAX)
+		(is_worker ? news->workers : news->steps)[(*n)++] = arena_str(news->arena, id);
 	else
 		sched_load(s); /* more than we noted: read it all */
 	sched_fetch(s);
 }
 
-static void worker_on_row(void *arg, const struct db_rows *rows, const struct err *e);
-
-struct worker_read {
-	struct sched *sched;
-	struct arena *arena;
-	struct str id;
-};
-
-static void read_worker(struct sched *s, struct str id)
+/* What is read just now may be older than that they were closed. */
+static void close_again(struct sched *s)
 {
-	struct arena *a = arena_new(1 << 20);
-	struct worker_read *w = arena_new_of(a, struct worker_read);
-	struct db_unit *u = db_unit(s->app->db, a);
-
-	*w = (struct worker_read){ s, a, arena_str(a, id) };
-	s->on_the_way++;
-	s->reading++;
-	sched_store_worker(u, w->id);
-	db_send(u, DB_READ, worker_on_row, w);
+	for (size_t i = 0; s->pool != NULL && i < s->closed_n; i++)
+		pool_close_worker(s->pool, str_c(s->closed[i]));
+	s->closed_n = 0;
 }
 
-static void worker_on_row(void *arg, const struct db_rows *rows, const struct err *e)
+void sched_worker_closed(struct sched *s, struct str worker_id)
 {
-	struct worker_read *w = arg;
-	struct sched *s = w->sched;
-
-	s->on_the_way--;
-	s->reading--;
-	if (!s->closing && s->pool != NULL && e->code == ERR_OK) {
-		pool_put_worker(s->pool, w->id, &rows[0]);
-		s->dirty = true;
-	}
-	arena_drop(w->arena);
-	if (s->closing)
-		sched_gone(s);
+	if (s == NULL || s->pool == NULL)
+		return;
+	pool_close_worker(s->pool, worker_id);
+	if (!s->fetching && !s->loading)
+		return;
+	if (s->closed_n < CLOSED_MAX)
+		(void)str_print(s->closed[s->closed_n++], ID_MAX, "%.*s", STR_ARG(worker_id));
 	else
-		sched_settle(s);
+		s->reload = true;
 }
 
 static void note_later(struct sched *s, struct str type, struct str subject)
@@ -274,14 +286,14 @@ static void react(struct sched *s, struct str type, struct str subject)
 {
 	if (str_is(type, "step.queued")) {
 		if (map_remove(s->handed, subject) == NULL)
-			fetch_later(s, subject);
+			fetch_later(s, subject, false);
 	} else if (str_is(type, "attempt.ended")) {
 		pool_attempt_ended(s->pool, subject);
 		sched_dirty(s);
 	} else if (str_is(type, "step.cancelled") || str_is(type, "step.failed")) {
 		pool_remove_step(s->pool, subject);
 	} else if (str_starts(type, STR("worker."))) {
-		read_worker(s, subject);
+		fetch_later(s, subject, true);
 	} else if (changes_rules(type)) {
 		sched_load(s);
 	}
@@ -338,42 +350,45 @@ void sched_rules_changed(struct sched *s)
 		sched_load(s);
 }
 
-void sched_worker_closed(struct sched *s, struct str worker_id)
-{
-	if (s != NULL && s->pool != NULL)
-		pool_close_worker(s->pool, worker_id);
-}
-
 static void sched_fetch(struct sched *s)
 {
-	if (!sched_is_steady(s) || s->fetching || s->fetch_n == 0)
+	struct sched_news *news = s->news;
+
+	if (!sched_is_steady(s) || s->fetching || news == NULL)
 		return;
 	struct db_unit *u = db_unit(s->app->db, NULL);
 	s->fetching = true;
 	s->on_the_way++;
-	sched_store_queue_some(u, s->fetch, s->fetch_n);
-	arena_drop(s->fetch_arena);
-	s->fetch_arena = NULL;
-	s->fetch_n = 0;
+	s->asked = news;
+	s->news = NULL;
+	sched_store_queue_some(u, news->steps, news->steps_n);
+	sched_store_workers_some(u, news->workers, news->workers_n);
 	db_send(u, DB_READ, sched_on_fetched, s);
 }
 
 static void sched_on_fetched(void *arg, const struct db_rows *rows, const struct err *e)
 {
 	struct sched *s = arg;
+	struct sched_news *asked = s->asked;
 
 	s->fetching = false;
+	s->asked = NULL;
 	s->on_the_way--;
-	if (s->closing || s->pool == NULL) {
-		sched_gone(s);
-		return;
+	if (!s->closing && s->pool != NULL) {
+		if (e->code == ERR_OK) {
+			pool_add_steps(s->pool, &rows[0]);
+			pool_put_workers(s->pool, asked->workers, asked->workers_n, &rows[1]);
+		} else {
+			s->reload = true;
+		}
+		close_again(s);
+		s->dirty = true;
 	}
-	if (e->code == ERR_OK)
-		pool_add_steps(s->pool, &rows[0]);
+	news_drop(asked);
+	if (s->closing)
+		sched_gone(s);
 	else
-		s->reload = true;
-	s->dirty = true;
-	sched_settle(s);
+		sched_settle(s);
 }
 
 /* ---- what time brings ---- */

@@ -9,6 +9,9 @@
 #include "server/sched/sched.h"
 
 struct sched_later;
+struct sched_news;
+
+enum { CLOSED_MAX = 32 };
 
 /*
  * The memory is read as a whole while nothing else that would change it is under way, since what is
@@ -23,15 +26,14 @@ struct sched {
 	struct hub_listener *listener;
 	struct loop_timer tick, pass;
 	int64_t rest_until; /* clock_elapsed(): no pass before */
-	struct arena *fetch_arena; /* ids of steps that were queued lately */
-	struct str *fetch;
-	size_t fetch_n;
+	struct sched_news *news, *asked; /* heard of lately; what is being read of it */
+	char closed[CLOSED_MAX][ID_MAX]; /* workers, since that read or the load began */
+	size_t closed_n;
 	struct map *handed; /* ids of steps that we had before their event */
 	struct arena *later_arena;
 	struct sched_later *later, *last;
 	struct note *note; /* why steps wait, written down */
 	bool fetching, passing, dirty, loading, reload, closing;
-	size_t reading; /* workers */
 	unsigned ticks;
 	size_t on_the_way; /* units whose callbacks will come */
 };

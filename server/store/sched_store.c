@@ -31,9 +31,9 @@ void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_
 	db_stmt(u, SQL_SCHED_QUEUE_SOME, DB_TEXTS(step_ids, n));
 }
 
-void sched_store_worker(struct db_unit *u, struct str id)
+void sched_store_workers_some(struct db_unit *u, const struct str *ids, size_t n)
 {
-	db_stmt(u, SQL_SCHED_WORKER, DB_TEXT(id));
+	db_stmt(u, SQL_SCHED_WORKERS_SOME, DB_TEXTS(ids, n));
 }
 
 void sched_store_assign(

@@ -12,7 +12,7 @@ void sched_store_release(struct db_unit *u, const char *role, const char *holder
 enum { SCHED_MEMORY = 5 };
 void sched_store_memory(struct db_unit *u);
 void sched_store_queue_some(struct db_unit *u, const struct str *step_ids, size_t n);
-void sched_store_worker(struct db_unit *u, struct str id);
+void sched_store_workers_some(struct db_unit *u, const struct str *ids, size_t n);
 
 struct assign_rows {
 	struct str *step_ids, *attempt_ids, *worker_ids, *runtimes, *devices, *token_ids,

@@ -1,4 +1,5 @@
 """Why steps wait: each kind of blocker with its numbers, the queue and its order, what is noted without being asked for."""
+import contextlib
 import hashlib
 import subprocess
 import threading
@@ -7,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness import SANITIZERS, Server, program, until
+from harness import SANITIZERS, Server, open_transaction, program, table_lock, until
 from test_engine import Hand, ended, pipeline, run_of, step, steps_of, submit
 
 GIB = 1 << 30
@@ -179,6 +180,31 @@ def test_a_drained_worker_gets_nothing_however_soon(server, admin, project):
         admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=(200, 202))
         ended(admin, run, "cancelled")
         admin.post(f"/api/v1/workers/d-{project}/resume", expect=200)
+
+
+def test_what_was_read_before_the_drain_does_not_undo_it(server, admin, project):
+    """The scheduler reads the worker anew, and that takes until after the drain: what it has read is older."""
+    hand = Hand(server, admin, f"r-{project}", pool=project)
+    hand.sync()
+    ended_first = submit(admin, project, pipeline({"a": step(project)}))
+    hand.finish(hand.take()[0])  # so that the worker is known
+    ended(admin, ended_first, "succeeded")
+    waits = ("SELECT count(*) > 0 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND"
+             " l.relation = 'worker_seen'::regclass AND a.query LIKE '%w.lost_at, s.seen_at%'")
+    worker = f"SELECT id, state FROM worker WHERE name = 'r-{project}'"
+    drain = threading.Thread(target=lambda: server.admin().post(f"/api/v1/workers/r-{project}/drain", expect=200))
+    with contextlib.ExitStack() as stack:
+        with open_transaction(server):
+            server.sql(f"INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, '{{}}' FROM worker WHERE name = 'r-{project}'")
+            stack.enter_context(table_lock(server, "worker_seen", "ACCESS EXCLUSIVE"))  # of a later transaction than the event
+        until(lambda: server.sql(waits) == ["t"], 5)
+        drain.start()
+        until(lambda: server.sql(worker)[0].endswith("|draining"), 5)
+        run = submit(admin, project, pipeline({"a": step(project)}))
+    drain.join(20)
+    why_until(admin, run, "draining")
+    assert server.sql(f"SELECT count(*) FROM attempt WHERE run_id = '{run['id']}'") == ["0"]
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=(200, 202))
 
 
 def test_what_waits_for_a_turn_or_for_time(server, admin, project):

@@ -100,30 +100,32 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def advisory_lock(url, number):
-    """Holds this lock of the database as long as the block lasts."""
+def held(url, statements, then):
+    """A session that has run the statements waits as long as the block lasts, and then runs the others."""
     holder = subprocess.Popen(["psql", "-X", "-q", "-At", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        holder.stdin.write(f"SELECT pg_advisory_lock({number}); SELECT 'held';\n")
+        holder.stdin.write(f"{statements}; SELECT 'held';\n")
         holder.stdin.flush()
         while (line := holder.stdout.readline()) != "held\n":
             assert line, "psql has ended"
         yield
     finally:
-        holder.communicate(f"SELECT pg_advisory_unlock({number});\n", 10)
+        holder.communicate(f"{then};\n", 10)
 
 
-@contextlib.contextmanager
-def table_lock(server, table):
-    """Nobody writes to this table as long as the block lasts."""
-    holder = subprocess.Popen(["psql", "-X", "-q", "-At", server.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        holder.stdin.write(f"BEGIN; LOCK TABLE {table} IN SHARE MODE; SELECT 'held';\n")
-        holder.stdin.flush()
-        assert holder.stdout.readline() == "held\n", "psql has ended"
-        yield
-    finally:
-        holder.communicate("ROLLBACK;\n", 10)
+def advisory_lock(url, number):
+    """Holds this lock of the database as long as the block lasts."""
+    return held(url, f"SELECT pg_advisory_lock({number})", f"SELECT pg_advisory_unlock({number})")
+
+
+def table_lock(server, table, mode="SHARE"):
+    """Nobody writes to this table as long as the block lasts; with ACCESS EXCLUSIVE nobody reads it either."""
+    return held(server.database, f"BEGIN; LOCK TABLE {table} IN {mode} MODE", "ROLLBACK")
+
+
+def open_transaction(server):
+    """Events of transactions that begin while the block lasts are not told before its end."""
+    return held(server.database, "BEGIN; SELECT pg_current_xact_id()", "ROLLBACK")
 
 
 class Reply:
