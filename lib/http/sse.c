@@ -22,6 +22,7 @@ struct sse {
 	struct loop_timer heartbeat;
 	void (*on_close)(void *arg);
 	void *arg;
+	size_t backlog; /* bytes that may wait */
 	bool over;
 };
 
@@ -144,6 +145,7 @@ struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg
 	s->call = k;
 	s->on_close = on_close;
 	s->arg = arg;
+	s->backlog = k->server->cfg.limits.sse_backlog;
 	k->unending = true;
 	if (k->conn != NULL) {
 		k->conn->keep_alive = false;
@@ -162,6 +164,11 @@ struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg
 	return s;
 }
 
+void sse_allow(struct sse *s, size_t backlog)
+{
+	s->backlog = backlog;
+}
+
 void sse_send(struct sse *s, struct sse_event *ev)
 {
 	struct http_call *k = s->call;
@@ -169,7 +176,7 @@ void sse_send(struct sse *s, struct sse_event *ev)
 
 	if (s->over || k->conn == NULL)
 		return;
-	if (http_stream_waiting(&k->q) + ev->chunk.n > k->server->cfg.limits.sse_backlog) {
+	if (http_stream_waiting(&k->q) + ev->chunk.n > s->backlog) {
 		conn_close(k->conn); /* on_gone follows */
 		return;
 	}

@@ -24,7 +24,10 @@ void sse_event_drop(struct sse_event *ev); /* NULL is fine */
  * left or was cut; the stream is gone after it. It is not called after sse_end(). */
 struct sse *sse_begin(struct http_req *q, void (*on_close)(void *arg), void *arg)
 	__attribute__((returns_nonnull));
-void sse_send(struct sse *s, struct sse_event *ev); /* holds the event itself as long as needed */
+/* Holds the event itself as long as needed. A client for which more would wait than may is cut. */
+void sse_send(struct sse *s, struct sse_event *ev);
+void sse_allow(
+	struct sse *s, size_t backlog); /* bytes that may wait, instead of the server's limit */
 void sse_end(struct sse *s);
 size_t sse_waiting(const struct sse *s); /* bytes not yet given to the kernel */
 

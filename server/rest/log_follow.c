@@ -2,13 +2,14 @@
  * One who follows a log. It first reads by itself: from the chunk that holds its first line, or,
  * coming back with Last-Event-ID, from a little before that, so that lines which were open then are
  * whole. Events wait here until the client has taken enough. When it has read all, it joins the
- * tail; when it cannot keep up with that, it reads by itself again.
+ * tail; when it cannot keep up with that, it reads by itself again, once its client has taken what
+ * waits: one that takes nothing costs neither reads nor memory.
  */
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "server/rest/log_inside.h"
 
-enum { BACKLOG_MAX = 160 << 10, PACE_MS = 10, JOIN_MS = 20, STEP_MS = 500, READ_CHUNKS = 4 };
+enum { PACE_MS = 10, PACE_MOST_MS = 320, JOIN_MS = 20, STEP_MS = 500, READ_CHUNKS = 4 };
 enum { BEFORE_RESUME = 256 << 10, ARENA = 64 << 10 };
 
 static void follow_attempt_on_state(struct call *c, const struct db_rows *rows);
@@ -18,6 +19,7 @@ static void step_on_row(void *arg, const struct db_rows *rows, const struct err 
 static void step_on_state(void *arg, const struct db_rows *rows, const struct err *e);
 static void follower_begin(struct log_follower *f, const struct log_state *st);
 static void follower_on_start(void *arg, const struct db_rows *rows, const struct err *e);
+static void follower_resume(struct log_follower *f);
 static void follower_read(struct log_follower *f, int64_t offset);
 static void follower_on_chunks(void *arg, const struct db_rows *rows, const struct err *e);
 static void follower_pump(struct log_follower *f);
@@ -151,6 +153,7 @@ static struct log_follower *follower_new(struct call *c)
 	f->watch = access_watch(c, follower_on_lost, f);
 	f->logs->followers++;
 	f->sse = sse_begin(c->req, follower_on_close, f);
+	sse_allow(f->sse, LOG_BURST_MAX + SSE_EVENT_MAX); /* we look ourselves */
 	return f;
 }
 
@@ -290,7 +293,31 @@ void log_follower_restart(struct log_follower *f, int64_t resume)
 	f->resume = resume;
 	follower_clear(f);
 	if (!f->reading) /* else its own read leads on */
-		follower_read(f, resume > BEFORE_RESUME ? resume - BEFORE_RESUME : 0);
+		follower_resume(f);
+}
+
+/* True when the client has enough to take as it is: it is asked again soon, then less often. */
+static bool follower_waits(struct log_follower *f, size_t more)
+{
+	size_t waiting = sse_waiting(f->sse);
+
+	if (waiting == 0 || waiting + more <= LOG_BACKLOG_MAX) {
+		f->pace = 0;
+		return false;
+	}
+	if (waiting != f->waited || f->pace == 0)
+		f->pace = PACE_MS;
+	else if (f->pace < PACE_MOST_MS)
+		f->pace *= 2;
+	f->waited = waiting;
+	loop_timer_set(&f->timer, f->pace);
+	return true;
+}
+
+static void follower_resume(struct log_follower *f)
+{
+	if (!follower_waits(f, 0))
+		follower_read(f, f->resume > BEFORE_RESUME ? f->resume - BEFORE_RESUME : 0);
 }
 
 static void follower_read(struct log_follower *f, int64_t offset)
@@ -410,13 +437,13 @@ static void follower_pump(struct log_follower *f)
 	struct log_pending *p;
 
 	while ((p = TAILQ_FIRST(&f->pending)) != NULL) {
-		if (sse_waiting(f->sse) + p->n > BACKLOG_MAX && sse_waiting(f->sse) != 0) {
-			loop_timer_set(&f->timer, PACE_MS);
+		if (follower_waits(f, p->n))
 			return;
-		}
 		pending_send(f);
 	}
-	if (f->scan.at.offset < f->stream->end)
+	if (!f->scanning)
+		follower_resume(f);
+	else if (f->scan.at.offset < f->stream->end)
 		follower_read(f, f->scan.at.offset);
 	else
 		follower_join(f);

@@ -138,6 +138,9 @@ void log_merge_start(struct logs *l, struct str attempt_id, int64_t made, int64_
 
 /* ---- log_follow.c: one who follows ---- */
 enum { LOG_FILTERS = LOG_STREAMS + 1, LOG_FOLLOW_TEXT = 16 << 10 };
+/* Bytes that may wait for a client before it is given more; and with one append, whose events all
+ * followers share. */
+enum { LOG_BACKLOG_MAX = 160 << 10, LOG_BURST_MAX = 2 << 20 };
 struct log_pending {
 	TAILQ_ENTRY(log_pending) link;
 	struct sse_event *ev;
@@ -161,6 +164,9 @@ struct log_follower {
 	TAILQ_HEAD(, log_pending) pending;
 	struct loop_timer timer;
 	int64_t sent; /* id of the last event of the tail */
+	bool keeps_up; /* what is appended now may go to it, as far as LOG_BURST_MAX */
+	size_t waited; /* bytes that waited for the client, when it was looked at last */
+	int64_t pace; /* milliseconds until it is looked at again; 0: nothing waits */
 };
 void log_follow_attempt(struct call *c);
 void log_follow_step(struct call *c);

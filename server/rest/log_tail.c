@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "server/rest/log_inside.h"
 
-enum { PARTIAL_MS = 1000, BACKLOG_MAX = 160 << 10, POLL_MAX = 5000 };
+enum { PARTIAL_MS = 1000, POLL_MAX = 5000 };
 
 static void tail_read(struct log_stream *s);
 static void tail_on_chunks(void *arg, const struct db_rows *rows, const struct err *e);
@@ -26,7 +26,7 @@ static void tail_flush(struct log_stream *s, int filter, int64_t id)
 	TAILQ_FOREACH (f, &s->followers, link) {
 		if (!f->live || f->filter != filter)
 			continue;
-		if (sse_waiting(f->sse) + n > BACKLOG_MAX) {
+		if (!f->keeps_up || sse_waiting(f->sse) + n > LOG_BURST_MAX) {
 			log_follower_restart(f, f->sent);
 			continue;
 		}
@@ -70,10 +70,20 @@ static void tail_on_line(void *arg, const struct log_line *line)
 	tail_put(s, line, s->tail.frame_at);
 }
 
+/* One append may hold more than a client is to have waiting: who has taken the last one gets it. */
+static void tail_weigh(struct log_stream *s)
+{
+	struct log_follower *f;
+
+	TAILQ_FOREACH (f, &s->followers, link)
+		f->keeps_up = sse_waiting(f->sse) <= LOG_BACKLOG_MAX;
+}
+
 static void tail_open_lines(struct log_stream *s, bool ended)
 {
 	struct log_line line;
 
+	tail_weigh(s);
 	for (int i = 0; i < LOG_STREAMS; i++) {
 		if ((!ended && !s->tail.piece[i].changed) || !log_scan_open(&s->tail, i, &line))
 			continue;
@@ -130,6 +140,7 @@ static void tail_finish(struct log_stream *s)
 
 static void tail_add(struct log_stream *s, struct str frames)
 {
+	tail_weigh(s);
 	s->tail_feeding = true;
 	log_scan_add(&s->tail, frames);
 	tail_flush_all(s);
