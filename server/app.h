@@ -36,6 +36,7 @@ struct app {
 	struct schedules *schedules; /* sched/schedules.h */
 	struct metrics *metrics; /* rest/metrics.h */
 	char instance[ID_MAX];
+	int64_t schema; /* the newest migration that is compiled in */
 	bool draining;
 	int64_t started_at;
 };

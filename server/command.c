@@ -23,7 +23,7 @@
 
 enum { MIGRATIONS_MAX = 999, COMMAND_ARENA = 1 << 20 };
 
-int command_migrate(const struct settings *conf, struct err *e)
+int command_migrate(const struct settings *conf, int64_t *ret_version, struct err *e)
 {
 	static const struct str folder = { "schema/migrations/", sizeof "schema/migrations/" - 1 };
 	struct db_migration *list = mem_new(MIGRATIONS_MAX, sizeof *list);
@@ -36,6 +36,8 @@ int command_migrate(const struct settings *conf, struct err *e)
 				{ a->begin, (size_t)(a->end - a->begin) } };
 	int rc = db_migrate(conf->database_url.p, list, n, 0, &done, e);
 	mem_free(list);
+	if (rc == 0)
+		*ret_version = done.version;
 	return rc;
 }
 
@@ -78,7 +80,7 @@ struct local {
 static int local_open(struct local *l, const struct settings *conf, struct err *e)
 {
 	*l = (struct local){ .app = { .conf = *conf, .clock = &clock_real } };
-	if (command_migrate(conf, e) < 0)
+	if (command_migrate(conf, &l->app.schema, e) < 0)
 		return -1;
 	l->app.pepper = secret_key_open(conf->data_dir.p, e);
 	if (l->app.pepper == NULL)

@@ -5,8 +5,9 @@
 #include "lib/base/err.h"
 #include "server/settings.h"
 
-/* Applies what is missing of the migrations that are compiled in. */
-int command_migrate(const struct settings *conf, struct err *e) MUST_CHECK;
+/* Applies what is missing of the migrations that are compiled in; *ret_version: the last of them.
+ */
+int command_migrate(const struct settings *conf, int64_t *ret_version, struct err *e) MUST_CHECK;
 /* Prints a bootstrap token, which makes the first administrator: one use, one hour. With `recover`
  * also when there are administrators. */
 int command_bootstrap(const struct settings *conf, bool recover, struct err *e) MUST_CHECK;

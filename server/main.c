@@ -267,7 +267,8 @@ static int server_open(struct server *s, struct err *e)
 	static struct static_asset files[4096];
 	size_t n = 0;
 
-	if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 || command_migrate(&app->conf, e) < 0)
+	if (fs_mkdirs(app->conf.data_dir.p, 0700, e) < 0 ||
+		command_migrate(&app->conf, &app->schema, e) < 0)
 		return -1;
 	app->pepper = secret_key_open(app->conf.data_dir.p, e);
 	if (app->pepper == NULL)
@@ -442,7 +443,7 @@ static int run_serve(struct server *s, const char *arg, struct err *e)
 static int run_migrate(struct server *s, const char *arg, struct err *e)
 {
 	(void)arg;
-	return command_migrate(&s->app.conf, e);
+	return command_migrate(&s->app.conf, &s->app.schema, e);
 }
 
 static int run_bootstrap(struct server *s, const char *arg, struct err *e)

@@ -24,7 +24,7 @@ url=$(bash tests/lib/postgres.sh start "$dir")
 psql=(psql -X -q -At -v ON_ERROR_STOP=1)
 export PGOPTIONS="-c client_min_messages=warning"
 
-name=checksql_$(cat "${migrations[@]}" < /dev/null | sha256sum | cut -c1-16)
+name=checksql_$(cat "$0" "${migrations[@]}" < /dev/null | sha256sum | cut -c1-16)
 target=${url%/*}/$name
 if [ "$("${psql[@]}" "$url" -c "SELECT count(*) FROM pg_database WHERE datname = '$name'")" = 0 ]; then
 	for old in $("${psql[@]}" "$url" -c "SELECT datname FROM pg_database WHERE datname LIKE 'checksql_%'"); do
@@ -32,6 +32,8 @@ if [ "$("${psql[@]}" "$url" -c "SELECT count(*) FROM pg_database WHERE datname =
 	done
 	new=${url%/*}/checksql_new
 	"${psql[@]}" "$url" -c "CREATE DATABASE checksql_new"
+	# The one table that no migration makes: lib/db/migrate.c does.
+	"${psql[@]}" "$new" -c "CREATE TABLE schema_migration (version bigint PRIMARY KEY, name text, checksum text, applied_at timestamptz)"
 	for m in "${migrations[@]}"; do
 		"${psql[@]}" --single-transaction "$new" -f "$m" > /dev/null
 	done

@@ -1,19 +1,24 @@
--- Row: the new epoch, or null and for how long somebody else leads at most, unless the lease is renewed.
+-- Row: the new epoch, or null and for how long somebody else leads at most, unless the lease is renewed; newer: the schema, of
+-- which the holder knows less, and so does not lead.
 -- name: lease_acquire :one
--- params: role text, holder text
-WITH taken AS (
-	INSERT INTO leader (role, holder, epoch, expires_at) VALUES ($1, $2, 1, clock_timestamp() + interval '5 seconds')
+-- params: role text, holder text, schema bigint
+WITH newer AS (
+	SELECT max(version) AS version FROM schema_migration WHERE version > $3
+), taken AS (
+	INSERT INTO leader (role, holder, epoch, expires_at)
+	SELECT $1, $2, 1, clock_timestamp() + interval '5 seconds' FROM newer WHERE version IS NULL
 	ON CONFLICT (role) DO UPDATE SET holder = $2, epoch = leader.epoch + 1, expires_at = clock_timestamp() + interval '5 seconds'
 		WHERE leader.expires_at < clock_timestamp()
 	RETURNING epoch
 )
-SELECT t.epoch, (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint AS left_us
-FROM (SELECT 1) AS one LEFT JOIN taken t ON true LEFT JOIN leader l ON t.epoch IS NULL AND l.role = $1;
+SELECT t.epoch, (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint AS left_us, n.version AS newer
+FROM newer n LEFT JOIN taken t ON true LEFT JOIN leader l ON t.epoch IS NULL AND l.role = $1;
 
 -- name: lease_renew :one
--- params: role text, holder text, epoch bigint
+-- params: role text, holder text, epoch bigint, schema bigint
 UPDATE leader SET expires_at = clock_timestamp() + interval '5 seconds'
-WHERE role = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch;
+WHERE role = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp()
+	AND NOT EXISTS (SELECT FROM schema_migration WHERE version > $4) RETURNING epoch;
 
 -- Tells the other servers at once: it happens once in a server's life, unlike other notifications, which no write carries.
 -- name: lease_release :exec

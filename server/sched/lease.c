@@ -22,6 +22,7 @@ struct lease {
 	void *arg;
 	struct loop_timer timer, expiry; /* expiry: of another's */
 	bool held, asking, again, resigned, closing;
+	bool outdated; /* the schema is newer than we know: another program leads */
 	int64_t epoch, since, asked_us, until_us; /* times: loop_now() */
 };
 
@@ -146,17 +147,31 @@ static void lease_ask(struct lease *l)
 	l->again = false;
 	l->asked_us = loop_now(l->app->loop);
 	if (l->held)
-		sched_store_renew(u, l->role, l->app->instance, l->epoch);
+		sched_store_renew(u, l->role, l->app->instance, l->epoch, l->app->schema);
 	else
-		sched_store_acquire(u, l->role, l->app->instance);
+		sched_store_acquire(u, l->role, l->app->instance, l->app->schema);
 	db_send(u, DB_WRITE, lease_on_answer, l);
 }
 
 /* The lease is another's, and for how long at most was told. */
 static void wait_for_expiry(struct lease *l, const struct db_rows *row)
 {
-	if (row->n != 0 && row->cols == 2 && !db_is_null(row, 0, 1) && db_int(row, 0, 1) > 0)
+	if (row->n != 0 && row->cols == 3 && !db_is_null(row, 0, 1) && db_int(row, 0, 1) > 0)
 		loop_timer_set(&l->expiry, db_int(row, 0, 1) / 1000 + AFTER_MS);
+}
+
+/* A server of the next release has brought the schema forward. What we have left of the lease is
+ * given back at once, so that it need not wait for its end. */
+static void say_outdated(struct lease *l, const struct db_rows *row)
+{
+	if (l->outdated || row->n == 0 || row->cols != 3 || db_is_null(row, 0, 2))
+		return;
+	l->outdated = true;
+	log_error("the database has a newer schema than this program knows: it does not lead any "
+		  "more, use a newer one",
+		LOG_S("role", l->role), LOG_I("schema", db_int(row, 0, 2)),
+		LOG_I("known", l->app->schema));
+	give_back(l);
 }
 
 static void lease_on_answer(void *arg, const struct db_rows *rows, const struct err *e)
@@ -180,7 +195,10 @@ static void lease_on_answer(void *arg, const struct db_rows *rows, const struct 
 		return; /* the tick decides, by the time that has passed */
 	if (!won)
 		wait_for_expiry(l, &rows[0]);
+	bool lost = l->held && !won;
 	set_held(l, won);
-	if (l->again && !l->held)
+	if (!won)
+		say_outdated(l, &rows[0]);
+	if ((l->again || lost) && !l->held)
 		lease_look(l);
 }

@@ -2,14 +2,16 @@
 
 #include "gen/sql.h"
 
-void sched_store_acquire(struct db_unit *u, const char *role, const char *holder)
+void sched_store_acquire(struct db_unit *u, const char *role, const char *holder, int64_t schema)
 {
-	db_stmt(u, SQL_LEASE_ACQUIRE, DB_TEXTZ(role), DB_TEXTZ(holder));
+	db_stmt(u, SQL_LEASE_ACQUIRE, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(schema));
 }
 
-void sched_store_renew(struct db_unit *u, const char *role, const char *holder, int64_t epoch)
+void sched_store_renew(
+	struct db_unit *u, const char *role, const char *holder, int64_t epoch, int64_t schema)
 {
-	db_stmt(u, SQL_LEASE_RENEW, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(epoch));
+	db_stmt(u, SQL_LEASE_RENEW, DB_TEXTZ(role), DB_TEXTZ(holder), DB_INT(epoch),
+		DB_INT(schema));
 }
 
 void sched_store_release(struct db_unit *u, const char *role, const char *holder, int64_t epoch)

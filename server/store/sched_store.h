@@ -3,8 +3,11 @@
 #define SERVER_STORE_SCHED_STORE_H
 #include "lib/db/row.h"
 
-void sched_store_acquire(struct db_unit *u, const char *role, const char *holder); /* row: epoch */
-void sched_store_renew(struct db_unit *u, const char *role, const char *holder, int64_t epoch);
+/* schema: the newest that this program knows; under a newer one it does not lead. Columns as in
+ * schema/queries/sched.sql. */
+void sched_store_acquire(struct db_unit *u, const char *role, const char *holder, int64_t schema);
+void sched_store_renew(
+	struct db_unit *u, const char *role, const char *holder, int64_t epoch, int64_t schema);
 void sched_store_release(struct db_unit *u, const char *role, const char *holder, int64_t epoch);
 
 /* Columns as in schema/queries/sched.sql. */

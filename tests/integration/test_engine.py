@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import Server, advisory_lock, table_lock, until
+from harness import Server, advisory_lock, program, table_lock, until
 
 MACHINE = {"boot_id": "boot-1", "release": "test", "runtimes": ["process"], "cpus": 8, "memory": 32 << 30, "disk_free": 1 << 40}
 
@@ -1089,3 +1089,27 @@ def test_an_orderly_end_answers_what_is_parked(postgres, project):
         for w in waiters:
             w.join(10)
         assert len(replies) == 4
+
+
+def test_a_server_of_the_last_release_leads_no_more(server, admin, project, hand):
+    """Another one has brought the schema forward. It serves on, and starts no more."""
+    def leading():
+        return gauge(admin, "tidemill_scheduler_leading")
+
+    until(leading, 10)
+    server.sql("INSERT INTO schema_migration (version, name, checksum) SELECT max(version) + 1, 'later.sql', 'x' FROM schema_migration")
+    try:
+        until(lambda: not leading(), 10)
+        until(lambda: "newer schema than this program knows" in server.log(), 10)
+        # What was left of the lease does not keep the newer one waiting.
+        assert server.sql("SELECT count(*) FROM leader WHERE expires_at > clock_timestamp()") == ["0"]
+        run = submit(admin, project, pipeline({"a": step(project)}))
+        refused = subprocess.run([str(program("tidemill-server")), "migrate"], env=server.env(), capture_output=True, text=True, timeout=60)
+        assert refused.returncode != 0 and "this program knows only" in refused.stderr
+        assert not leading() and run_of(admin, run)["state"] == "queued"
+    finally:
+        server.sql("DELETE FROM schema_migration WHERE name = 'later.sql'")
+    until(leading, 10)
+    [a] = hand.take()
+    hand.finish(a)
+    ended(admin, run, "succeeded")
