@@ -46,7 +46,7 @@ from test_docker_runtime import DOCKERD, root_tar  # noqa: E402
 SOAK = bool(os.environ.get("SOAK"))
 KILLS = int(os.environ.get("KILLS") or (300 if SOAK else 7))
 PHASE = 30  # kills, after which all is checked
-QUOTA = 14  # steps at once
+QUOTA = 5  # steps at once: fewer than want to run
 TOKEN = re.compile(rb"tdm_[a-z]{2}_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}")
 
 SAY = """
@@ -115,8 +115,8 @@ class Load:
     def begin(self, *args):
         try:
             self.loop(*args)
-        except AssertionError as e:
-            self.wrong.append(str(e))
+        except Exception as e:  # a thread's end must not go unnoticed
+            self.wrong.append(f"{args[0]}: {e!r}")
 
     def loop(self, kind, number, seed):
         api, rng, n = self.site.client(), random.Random(seed), 0
@@ -206,7 +206,7 @@ class Sampler(threading.Thread):
 
     def __init__(self, site):
         super().__init__(daemon=True)
-        self.site, self.over, self.wrong, self.samples = site, threading.Event(), [], 0
+        self.site, self.over, self.wrong, self.samples, self.most = site, threading.Event(), [], 0, 0
         self.containers = {}  # attempt: ids of its containers that have run
         self.start()
 
@@ -217,6 +217,7 @@ class Sampler(threading.Thread):
                     "SELECT count(*) FROM attempt WHERE state IN ('assigned', 'preparing', 'running', 'finishing') UNION ALL "
                     "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND state_change < now() - interval '10 s'")
                 self.samples += 1
+                self.most = max(self.most, int(held))
                 if int(held) > QUOTA:
                     self.wrong.append(f"I14: {held} steps at once")
                 if int(idle) > 0:
@@ -390,7 +391,7 @@ def check_run(site, api, sampler, key, known):
         seen = spans(site.witness, key, step["name"])
         if kind == "cancel":
             check_spans(said, seen, tries)
-            if known.get("cancelled") and step["state"] == "cancelled":
+            if known.get("cancelled"):
                 late = max([s["last"] for s in seen.values()], default=0) - known["cancelled"]
                 assert late < 45, f"I17: it went on for {late:.1f} s after its end was asked for: {said}"
             continue
@@ -458,6 +459,7 @@ def check_secrets(site):
 def check(site, load, sampler):
     api = site.one.admin()
     assert not load.wrong, load.wrong[:5]
+    assert sampler.is_alive(), "nothing is sampled any more"
     until(lambda: site.one.sql("SELECT count(*) FROM run WHERE state NOT IN ('succeeded', 'failed', 'cancelled') AND pipeline <> 'tick'") == ["0"], 150, 0.5,
           lambda: f"not all has ended: {site.one.sql('SELECT id, pipeline, state, labels FROM run WHERE ended_at IS NULL')} "
                   f"{site.one.sql('SELECT id, worker_id, state, reason, message FROM attempt WHERE ended_at IS NULL')}")
@@ -488,7 +490,8 @@ def test_kills_at_random_moments():
             phase += 1
             load, goal = Load(site, rng.random(), phase), min(KILLS, sum(done.values()) + PHASE)
             try:
-                until(lambda: len(load.runs) >= 4, 60, 0.1, "nothing is submitted")
+                kinds = {k for k in Load.KINDS if k != "docker" or site.daemon}
+                until(lambda: {r["kind"] for r in dict(load.runs).values()} == kinds, 60, 0.1, "not each kind is submitted")
                 while sum(done.values()) < goal:
                     time.sleep(rng.uniform(0.1, 2))  # the random moment
                     name = next(victims)
@@ -501,4 +504,5 @@ def test_kills_at_random_moments():
                   flush=True)
         sampler.over.set()
         sampler.join(30)
-        assert sampler.samples > 3
+        assert sampler.samples > 3 and sampler.most == QUOTA, f"I14 was not tried: {sampler.samples} samples, {sampler.most} steps at most"
+        assert sampler.containers or not site.daemon, "no container was seen"

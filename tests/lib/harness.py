@@ -219,6 +219,23 @@ def quote(text):
     return urllib.parse.quote(text, safe="")
 
 
+def end_program(it):
+    """Ends it.proc in order. What has ended before was killed by the test, or ended well: nothing else is overlooked."""
+    if it.proc is None:
+        return
+    code, wanted = it.proc.poll(), (0, -signal.SIGKILL)
+    if code is None:
+        wanted = (0,)
+        it.proc.send_signal(signal.SIGTERM)
+        try:
+            code = it.proc.wait(30)
+        except subprocess.TimeoutExpired:
+            it.proc.kill()
+            it.proc.wait(10)
+            raise AssertionError(f"{it.proc.args[-1]} did not end:\n{it.log()}") from None
+    assert code in wanted, f"{it.proc.args[-1]} ended with {code}:\n{it.log()}"
+
+
 class Server:
     """A tidemill-server with a database and a data folder of its own. settings: like TIDEMILL_<NAME>, in lower case."""
 
@@ -256,6 +273,7 @@ class Server:
         return env
 
     def start(self):
+        assert self.proc is None or self.proc.poll() in (0, -signal.SIGKILL), f"it had ended with {self.proc.poll()}:\n{self.log()}"
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen([str(program("tidemill-server"))], env=self.env(), stdout=log, stderr=log)
         until(self.ready, self.patience, message=lambda: f"the server is not ready:\n{self.log()}")
@@ -272,16 +290,7 @@ class Server:
 
     def stop(self):
         """An orderly end; leaks and reports of the sanitizers fail here."""
-        if self.proc is None or self.proc.poll() is not None:
-            return
-        self.proc.send_signal(signal.SIGTERM)
-        try:
-            code = self.proc.wait(30)
-        except subprocess.TimeoutExpired:
-            self.proc.kill()
-            self.proc.wait(10)
-            raise AssertionError(f"the server did not end:\n{self.log()}") from None
-        assert code == 0, f"the server ended with {code}:\n{self.log()}"
+        end_program(self)
 
     def kill(self):
         self.proc.kill()

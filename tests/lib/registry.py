@@ -13,17 +13,13 @@ import tempfile
 import threading
 import time
 
+from harness import free_port
+
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Registry:

@@ -108,6 +108,7 @@ class Worker:
         return {**env, **self.more}
 
     def start(self):
+        assert self.proc is None or self.proc.poll() in (0, -signal.SIGKILL), f"it had ended with {self.proc.poll()}:\n{self.log()}"
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen([*self.prefix, str(program("tidemill-worker"))], env=self.env(), stdout=log, stderr=log)
 
@@ -124,16 +125,7 @@ class Worker:
         return self.log_path.read_text(errors="replace")
 
     def stop(self):
-        if self.proc is None or self.proc.poll() is not None:
-            return
-        self.proc.send_signal(signal.SIGTERM)
-        try:
-            code = self.proc.wait(30)
-        except subprocess.TimeoutExpired:
-            self.proc.kill()
-            self.proc.wait(10)
-            raise AssertionError(f"the worker did not end:\n{self.log()}") from None
-        assert code == 0, f"the worker ended with {code}:\n{self.log()}"
+        harness.end_program(self)
 
     def kill(self):
         self.proc.kill()
