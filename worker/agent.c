@@ -129,14 +129,6 @@ static void discard(struct agent *g, struct str step)
 		mem_free(d); /* we are told again */
 }
 
-struct runtime *agent_runtime_find(const struct agent *g, struct str name)
-{
-	for (int i = 0; i < RUNTIME_COUNT; i++)
-		if (str_is(name, runtime_names[i]))
-			return g->runtimes[i].r;
-	return NULL;
-}
-
 /* ---- what the server wants ------------------------------------------------------------------ */
 
 static struct job *find_job(const struct agent *g, struct str attempt)
@@ -329,12 +321,14 @@ static struct list report_warnings(struct agent *g, struct arena *a, int64_t dis
 
 	for (int i = 0; i < RUNTIME_COUNT; i++) {
 		const struct agent_runtime *rt = &g->runtimes[i];
-		if (rt->r != NULL && rt->about.note[0] != '\0')
+		if (rt->r != NULL && rt->offered && rt->about.note[0] != '\0')
 			warn(&w, rt->about.ok ? "" : "not usable: ", rt->about.note);
 	}
 	if (docker->r != NULL && docker->about.ok && !docker->about.survives_daemon &&
 		docker->about.note[0] == '\0')
 		warn(&w, "", "docker: live-restore is off, so steps end when the daemon restarts");
+	if (docker->r != NULL && docker->about.storage[0] != '\0')
+		warn(&w, "", docker->about.storage);
 	if (gpus_complaint(g->gpus)[0] != '\0')
 		warn(&w, "", gpus_complaint(g->gpus));
 	if (disk_free < (int64_t)DISK_WARN_GIB << 30)
@@ -348,7 +342,7 @@ static struct list report_runtimes(const struct agent *g, struct arena *a)
 	size_t n = 0;
 
 	for (int i = 0; i < RUNTIME_COUNT; i++)
-		if (g->runtimes[i].r != NULL && g->runtimes[i].about.ok)
+		if (g->runtimes[i].offered && g->runtimes[i].about.ok)
 			names[n++] = str_c(runtime_names[i]);
 	return (struct list){ names, n };
 }
@@ -357,7 +351,7 @@ static struct list report_runtimes(const struct agent *g, struct arena *a)
 static struct list report_isolated(const struct agent *g, struct arena *a)
 {
 	struct str *names = arena_array_of(a, struct str, 1);
-	bool apart = g->runtimes[RUNTIME_DOCKER].r != NULL && !conf_gang_reachable(&g->conf);
+	bool apart = g->runtimes[RUNTIME_DOCKER].offered && !conf_gang_reachable(&g->conf);
 
 	names[0] = str_c(runtime_names[RUNTIME_DOCKER]);
 	return (struct list){ names, apart };

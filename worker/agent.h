@@ -28,7 +28,8 @@ struct refused {
 
 struct agent_runtime {
 	struct agent *agent;
-	struct runtime *r; /* NULL: not allowed here */
+	struct runtime *r; /* NULL: not here */
+	bool offered; /* else it is here for attempts of an earlier configuration alone */
 	struct runtime_about about;
 	bool probed, listed;
 };
@@ -69,7 +70,7 @@ void agent_close(struct agent *g);
 
 /* Sets `init` to the program that came with this one. */
 int agent_find_init(struct agent *g, struct err *e) MUST_CHECK;
-/* Runs each runtime's self-check once; for `tidemill-worker check`. */
+/* Makes those that are offered. */
 int agent_open_runtimes(struct agent *g, struct err *e) MUST_CHECK;
 void agent_probe(struct agent *g);
 
@@ -86,8 +87,9 @@ void agent_devices_free(struct agent *g);
 void agent_job_gone(struct agent *g, struct job *j); /* unlinks it; it frees itself */
 /* A checkpoint of the step is kept, or is taken by a new attempt. */
 void agent_kept(struct agent *g, struct str step, bool here);
-/* NULL when the runtime is not offered (now). */
-struct runtime *agent_runtime_find(const struct agent *g, struct str name);
+/* The runtime of an attempt that was found again, whether it is still offered or not; NULL when it
+ * cannot be had. */
+struct runtime *agent_runtime_again(struct agent *g, struct str name);
 
 /* ---- for the exchange ---- */
 /* True when it brought anything new. */

@@ -151,9 +151,8 @@ static bool allowed(const struct agent *g, const char *name)
 	return false;
 }
 
-int agent_open_runtimes(struct agent *g, struct err *e)
+static int open_process(struct agent *g, const char *install, struct err *e)
 {
-	const char *install = g->credential.worker_id.n != 0 ? g->credential.worker_id.p : "check";
 	char attempts[PATH_MAX];
 	const struct worker_conf *c = &g->conf;
 	const struct runtime_process_config process = {
@@ -162,6 +161,24 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 		.install = install,
 		.user = c->step_user.n != 0 ? c->step_user.p : NULL,
 	};
+
+	return runtime_process_new(g->loop, &process, &g->runtimes[RUNTIME_PROCESS].r, e);
+}
+
+/* The next probe brings it. */
+static void on_storage(void *arg)
+{
+	struct agent *g = arg;
+
+	if (!g->closing)
+		loop_timer_set(&g->probe, 0);
+}
+
+static int open_docker(struct agent *g, const char *install, struct err *e)
+{
+	char attempts[PATH_MAX], images[PATH_MAX];
+	const struct worker_conf *c = &g->conf;
+	bool working = g->lock > 0; /* and not only looking what there is */
 	const struct runtime_docker_config docker = {
 		.init = g->init,
 		.install = install,
@@ -171,18 +188,52 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 		.host_gateway = c->docker_host_gateway,
 		.rdma = c->docker_rdma,
 		.tmp_max = c->docker_tmp,
+		.images_file = working ? path_in(g, "images.json", images) : NULL,
+		.attempts = path_in(g, "attempts", attempts),
+		.changed = on_storage,
+		.changed_arg = g,
+		.disk_high = (int)c->disk_high,
+		.disk_low = (int)c->disk_low,
 	};
 
+	return runtime_docker_new(g->loop, &docker, &g->runtimes[RUNTIME_DOCKER].r, e);
+}
+
+static int open_runtime(struct agent *g, int kind, struct err *e)
+{
+	const char *install = g->credential.worker_id.n != 0 ? g->credential.worker_id.p : "check";
+
+	g->runtimes[kind].agent = g;
+	return kind == RUNTIME_DOCKER ? open_docker(g, install, e) : open_process(g, install, e);
+}
+
+int agent_open_runtimes(struct agent *g, struct err *e)
+{
 	loop_timer_init(&g->probe, g->loop, on_probe, g);
-	for (int i = 0; i < RUNTIME_COUNT; i++)
-		g->runtimes[i].agent = g;
-	if (allowed(g, "process") &&
-		runtime_process_new(g->loop, &process, &g->runtimes[RUNTIME_PROCESS].r, e) < 0)
-		return -1;
-	if (allowed(g, "docker") &&
-		runtime_docker_new(g->loop, &docker, &g->runtimes[RUNTIME_DOCKER].r, e) < 0)
-		return -1;
+	for (int i = 0; i < RUNTIME_COUNT; i++) {
+		if (!allowed(g, runtime_names[i]))
+			continue;
+		if (open_runtime(g, i, e) < 0)
+			return -1;
+		g->runtimes[i].offered = true;
+	}
 	return 0;
+}
+
+/* What it runs holds devices until it is over, whatever the settings say of new work. */
+struct runtime *agent_runtime_again(struct agent *g, struct str name)
+{
+	struct err e;
+	int kind = 0;
+
+	while (kind < RUNTIME_COUNT && !str_is(name, runtime_names[kind]))
+		kind++;
+	if (kind == RUNTIME_COUNT)
+		return NULL;
+	if (g->runtimes[kind].r == NULL && open_runtime(g, kind, &e) < 0)
+		log_error("attempts of a runtime cannot be looked after",
+			LOG_S("runtime", runtime_names[kind]), LOG_E(&e));
+	return g->runtimes[kind].r;
 }
 
 void agent_probe(struct agent *g)
@@ -195,13 +246,27 @@ void agent_probe(struct agent *g)
 	}
 }
 
+/* Of the file system of our own folders: staged data that no attempt uses goes. */
+static void make_room(struct agent *g)
+{
+	int64_t size = 0, available = 0, high = g->conf.disk_high, low = g->conf.disk_low;
+
+	if (g->cache == NULL || high >= 100 || !host_disk(g->conf.work_dir.p, &size, &available) ||
+		size - available <= size / 100 * high)
+		return;
+	cache_spare(g->cache, size - available - size / 100 * low);
+}
+
 static void on_probe(void *arg)
 {
 	struct agent *g = arg;
 
-	if (g->waiting == 0)
+	bool idle = g->waiting == 0;
+
+	if (idle)
 		agent_probe(g);
-	loop_timer_set(&g->probe, PROBE_MS);
+	make_room(g);
+	loop_timer_set(&g->probe, idle ? PROBE_MS : PROBE_SOON_MS);
 }
 
 static void on_about(void *arg, const struct runtime_about *about)
@@ -209,6 +274,7 @@ static void on_about(void *arg, const struct runtime_about *about)
 	struct agent_runtime *rt = arg;
 	struct agent *g = rt->agent;
 	bool was = rt->about.ok, first = !rt->probed;
+	bool news = strcmp(rt->about.storage, about->storage) != 0;
 
 	g->waiting--;
 	if (g->closing)
@@ -222,6 +288,8 @@ static void on_about(void *arg, const struct runtime_about *about)
 			LOG_S("runtime", runtime_name(rt->r)), LOG_S("version", about->version),
 			LOG_S("note", about->note));
 		agent_changed(g);
+	} else if (news) {
+		agent_changed(g);
 	}
 	if (about->ok && !rt->listed && g->adopted) {
 		g->waiting++;
@@ -234,8 +302,10 @@ static void on_orphan_removed(void *arg, const struct err *e)
 	struct agent_runtime *rt = arg;
 
 	rt->agent->waiting--;
-	if (e->code != ERR_OK && !rt->agent->closing)
-		log_warn("remains of an attempt not removed", LOG_E(e));
+	if (e->code == ERR_OK || rt->agent->closing)
+		return;
+	log_warn("remains of an attempt not removed yet", LOG_E(e));
+	rt->listed = false; /* with the next probe */
 }
 
 /* What runs by our name without a folder of ours belongs to nobody. */

@@ -28,6 +28,7 @@ struct cache {
 	int64_t max;
 	struct load *loads;
 	int holders;
+	int64_t spare; /* to be removed, for the sake of others on the disk */
 	bool evicting, full; /* full: more may have come than may stay */
 	struct cache_evict evict;
 };
@@ -466,8 +467,16 @@ static void evict_when_idle(struct cache *c)
 	if (!c->full || c->evicting || c->holders != 0)
 		return;
 	c->full = false;
-	c->evict = (struct cache_evict){ .dir = c->dir, .max = c->max };
+	c->evict = (struct cache_evict){ .dir = c->dir, .max = c->max, .spare = c->spare };
+	c->spare = 0;
 	c->evicting = work_submit(c->loop, run_evict, on_evicted, c, &e) == 0;
+}
+
+void cache_spare(struct cache *c, int64_t bytes)
+{
+	c->spare = bytes;
+	c->full = true;
+	evict_when_idle(c);
 }
 
 void cache_hold(struct cache *c)

@@ -41,6 +41,9 @@ struct cache_wait *cache_get(struct cache *c, const struct cache_want *w, cache_
 	__attribute__((returns_nonnull));
 void cache_cancel(struct cache_wait *w); /* done comes soon, with ERR_CANCELLED */
 
+/* So many bytes of what no attempt uses are to go, soon: the disk is full. */
+void cache_spare(struct cache *c, int64_t bytes);
+
 /* Nothing is removed between these. */
 void cache_hold(struct cache *c);
 void cache_release(struct cache *c);

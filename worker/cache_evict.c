@@ -61,6 +61,8 @@ void cache_evict_run(struct cache_evict *v)
 		mem_free(s.all);
 		return;
 	}
+	if (v->bytes - v->spare < v->max)
+		v->max = v->bytes - v->spare;
 	if (v->bytes > v->max && s.n > 1)
 		qsort(s.all, s.n, sizeof *s.all, oldest_first);
 	for (size_t i = 0; i < s.n && v->bytes > v->max; i++)

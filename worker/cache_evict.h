@@ -8,6 +8,7 @@
 struct cache_evict {
 	const char *dir; /* of the cache */
 	int64_t max;
+	int64_t spare; /* bytes that go in any case, as far as nobody uses them */
 	int64_t bytes; /* what is left */
 	size_t removed;
 };

@@ -81,6 +81,12 @@ const struct conf_row worker_conf_rows[] = {
 		.max = CLOCK_DAY,
 		.doc = "How often what a running step uses of this host is recorded in its "
 		       "metrics (system/…), in whole seconds; 0s: never" },
+	{ "disk-high", CONF_INT, AT(disk_high), "85", .min = 1, .max = 100,
+		.doc = "Percent of a disk's use above which room is made on it: images that this "
+		       "worker has pulled, and staged data, that no attempt uses go, least "
+		       "recently used first; 100: never" },
+	{ "disk-low", CONF_INT, AT(disk_low), "80", .min = 0, .max = 100,
+		.doc = "Percent of its use at which that is enough" },
 	{ "cpus", CONF_TEXT, AT(cpus_text),
 		.doc = "CPU cores to offer; default: all that this process may use" },
 	{ "memory", CONF_SIZE, AT(memory), .min = 0, .max = INT64_MAX,
@@ -203,6 +209,9 @@ int worker_conf_check(struct worker_conf *c, struct arena *a, struct err *e)
 	if (c->cpus_text.n != 0 && (!num_parse_double(c->cpus_text, &c->cpus) ||
 					   !(c->cpus >= 0.01) || c->cpus > 100000))
 		return err_set(e, ERR_INVALID, "cpus must be a number from 0.01 to 100000");
+	if (c->disk_low >= c->disk_high)
+		return err_set(e, ERR_INVALID, "disk-low must be less than disk-high (%lld)",
+			(long long)c->disk_high);
 	if (c->runtimes.n == 0)
 		return err_set(e, ERR_INVALID, "runtimes must name docker, process or both");
 	for (size_t i = 0; i < c->runtimes.n; i++) {

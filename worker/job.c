@@ -146,7 +146,7 @@ struct job *job_adopt(struct agent *g, const char *dir, struct err *e)
 	j->stored = true;
 	j->admitted = j->rec.phase > JOB_ASSIGNED && j->rec.phase < JOB_ENDED;
 	if (j->rec.phase > JOB_PREPARING)
-		j->runtime = agent_runtime_find(g, j->rec.runtime);
+		j->runtime = agent_runtime_again(g, j->rec.runtime);
 	return j;
 }
 
@@ -199,7 +199,7 @@ void job_resume(struct job *j)
 		loop_timer_set(&j->limit, start_left(j));
 	if (lacks_runtime(j)) {
 		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
-			"its runtime is not offered by this worker any more");
+			"its runtime cannot be had on this worker any more");
 		return;
 	}
 	switch ((enum job_phase)j->rec.phase) {

@@ -61,7 +61,7 @@ static const struct agent_runtime *choose_runtime(const struct job *j)
 {
 	for (size_t i = 0; i < j->task.runtimes.n; i++) {
 		int kind = *list_at(&j->task.runtimes, int, i);
-		if (kind >= 0 && kind < RUNTIME_COUNT && j->agent->runtimes[kind].r != NULL)
+		if (kind >= 0 && kind < RUNTIME_COUNT && j->agent->runtimes[kind].offered)
 			return &j->agent->runtimes[kind];
 	}
 	return NULL;

@@ -17,10 +17,14 @@ pytestmark = [pytest.mark.skipif(os.getuid() != 0, reason="Podman's containers n
               pytest.mark.skipif(shutil.which("podman") is None, reason="there is no podman")]
 
 
+BRIDGE = "/sys/class/net/cni-podman0"  # made by the first container on Podman's own network
+
+
 class Podman:
     """The service of a Podman with storage of its own."""
 
     def __init__(self):
+        self.bridged = os.path.exists(BRIDGE)
         self.folder = tempfile.mkdtemp(prefix="tidemill-podman-")
         os.chmod(self.folder, 0o755)
         self.socket = os.path.join(self.folder, "podman.sock")
@@ -52,6 +56,8 @@ class Podman:
         self.end()
         for mount in sorted((line.split()[1] for line in open("/proc/mounts") if self.folder in line), reverse=True):
             subprocess.run(["umount", "-l", mount], capture_output=True)
+        if not self.bridged and os.path.exists(BRIDGE):
+            subprocess.run(["ip", "link", "del", os.path.basename(BRIDGE)], check=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -157,6 +157,8 @@ static int conf_check(const char *server, bool insecure)
 	struct worker_conf c = { .server = str_c(server),
 		.name = STR("w1"),
 		.work_dir = STR("/w/"),
+		.disk_high = 85,
+		.disk_low = 80,
 		.runtimes = { runtimes, 1 },
 		.insecure_http = insecure };
 	int rc = worker_conf_check(&c, a, &e);

@@ -5,16 +5,20 @@
  */
 #include "worker/runtime/docker.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/num.h"
 #include "lib/loop/timer.h"
 #include "worker/runtime/docker_auth.h"
+#include "worker/runtime/docker_gc.h"
+#include "worker/runtime/docker_keep.h"
 
 #define SHORT_TIMEOUT  DOCKER_SHORT
 #define REMOVE_TIMEOUT (120 * INT64_C(1000000))
 
-enum { LOOK_MS = 50, NOBODY = 65534, PIDS_MAX = 4096 };
+enum { LOOK_MS = 50, CONFLICT_MS = 250, NOBODY = 65534, PIDS_MAX = 4096 };
 
 struct listing {
 	struct docker_call base;
@@ -23,6 +27,7 @@ struct listing {
 struct ending {
 	struct docker_call base;
 	struct loop_timer look;
+	int64_t begun; /* clock_elapsed */
 };
 
 static void docker_probe(struct runtime *r, runtime_about_cb *done, void *arg);
@@ -195,6 +200,12 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 	about->survives_daemon = c->d->live_restore;
 	c->d->gpus = c->d->podman ? DOCKER_GPUS_NONE : docker_gpus_how(info, "");
 	about->gpus = c->d->gpus != DOCKER_GPUS_NONE;
+	bool known = c->d->root[0] != '\0';
+	(void)str_print(c->d->root, sizeof c->d->root, "%.*s",
+		STR_ARG(jsn_get_str(jsn_get(info, "DockerRootDir"))));
+	if (!known)
+		docker_gc_soon(c->d);
+	docker_gc_say(c->d, about->storage, sizeof about->storage);
 	if (!about->survives_daemon)
 		(void)str_print(about->note, sizeof about->note,
 			"live-restore is off: a restart of the daemon ends what runs");
@@ -295,9 +306,14 @@ static void list_on_read(void *arg, const struct fetch_reply *reply, const struc
 	}
 	size_t n = jsn_count(jsn_root(doc));
 	c->call.found = mem_new(n + 1, sizeof *c->call.found);
-	for (size_t i = 0; i < n; i++)
-		if (read_found(jsn_at(jsn_root(doc), i), &c->call.found[c->call.n_found]))
+	for (size_t i = 0; i < n; i++) {
+		const struct jsn *item = jsn_at(jsn_root(doc), i);
+		if (read_found(item, &c->call.found[c->call.n_found]))
 			c->call.n_found++;
+		else
+			log_warn("a container has our label, and others that are none of ours",
+				LOG_STR("container", jsn_get_str(jsn_get(item, "Id"))));
+	}
 	jsn_doc_free(doc);
 	rtcall_settle(&c->call, NULL);
 }
@@ -318,6 +334,7 @@ static void docker_remove(
 
 	x->base.call.fn.done = done;
 	rtcall_set_ref(&x->base.call, a);
+	x->begun = clock_elapsed(&clock_real);
 	loop_timer_init(&x->look, d->calls.loop, remove_on_look, x);
 	(void)docker_start_cancel(d, a->attempt);
 	docker_forget_end(d, a->attempt);
@@ -347,10 +364,17 @@ static void remove_on_removed(void *arg, const struct fetch_reply *reply, const 
 	struct err e;
 	int rc = docker_answer(&x->base, reply, failed, &e);
 
-	/* Gone already, or being removed by an earlier call. */
-	if (rc < 0 && (e.code == ERR_NOT_FOUND || e.code == ERR_CONFLICT))
+	/* An earlier call removes it: it is gone when the daemon does not know it any more. */
+	if (rc < 0 && e.code == ERR_CONFLICT &&
+		clock_elapsed(&clock_real) - x->begun < REMOVE_TIMEOUT) {
+		loop_timer_set(&x->look, CONFLICT_MS);
+		return;
+	}
+	if (rc < 0 && e.code == ERR_NOT_FOUND)
 		rc = 0;
 	if (rc == 0) {
+		docker_keep_drop(x->base.d->keep, x->base.call.attempt);
+		docker_gc_soon(x->base.d);
 		x->base.job = rtjob_new(&x->base.call);
 		x->base.job->secrets_dir = x->base.call.ref.secrets_dir;
 		rc = rtjob_submit(x->base.job, rtjob_run_remove, remove_on_cleaned, &e);
@@ -387,8 +411,11 @@ static void docker_close(struct runtime *r)
 	struct docker *d = docker_of(r);
 
 	d->closing = true;
+	docker_gc_close(d);
 	fetch_client_free(d->http);
 	rtcalls_cancel(&d->calls);
+	docker_keep_close(d->keep);
+	mem_free(d->keep);
 	docker_forget_end(d, NULL);
 	map_free(d->ends);
 	mem_free(d->init);
@@ -453,6 +480,9 @@ int runtime_docker_new(
 	d->host_gateway = c->host_gateway;
 	d->rdma = c->rdma;
 	d->tmp_max = c->tmp_max;
+	d->keep = mem_new_of(struct docker_keep);
+	docker_keep_open(d->keep, l, c->images_file, c->attempts);
+	docker_gc_open(d, c);
 	d->pids_max = c->pids_max > 0 ? c->pids_max : PIDS_MAX;
 	d->uid = c->uid != 0 ? c->uid : NOBODY;
 	d->gid = c->gid != 0 ? c->gid : NOBODY;

@@ -6,6 +6,7 @@
 #define WORKER_RUNTIME_DOCKER_H
 #include "lib/fetch/fetch.h"
 #include "lib/json/json_read.h"
+#include "lib/loop/timer.h"
 #include "worker/runtime/docker_gpus.h"
 #include "worker/runtime/rtjob.h"
 
@@ -28,6 +29,21 @@
 enum { DOCKER_PATH_MAX = 1024, DOCKER_BODY_MAX = 4 << 20, DOCKER_IMAGE_MAX = 300 };
 
 struct docker_image_pull;
+struct docker_keep;
+
+/* Making room on the daemon's disk: docker_gc.c. */
+struct docker_gc {
+	int high, low; /* percent of the disk */
+	struct loop_timer look;
+	struct fetch *request; /* a round is under way */
+	char id[80], name[DOCKER_IMAGE_MAX]; /* of the image that it is about */
+	double used, began; /* percent: now, when the round began */
+	int64_t removed, bytes, ended;
+	void (*changed)(void *arg);
+	void *changed_arg;
+	bool short_of; /* above the high mark, and nothing is left to be removed */
+	char said[200];
+};
 
 struct docker {
 	struct runtime head;
@@ -36,6 +52,9 @@ struct docker {
 	char *init, *install, *network, *socket;
 	char *auth_file; /* credentials of registries, or NULL */
 	struct docker_image_pull *pulls; /* in progress */
+	struct docker_keep *keep; /* images that were pulled */
+	struct docker_gc gc;
+	char root[512]; /* the daemon's folder, as a probe has told; "" */
 	struct map *ends; /* attempts whose end is not explained yet: docker_poll.c */
 	bool host_gateway, closing;
 	/* As far as a probe has told: */

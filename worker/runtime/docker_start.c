@@ -5,10 +5,14 @@
  */
 #include "lib/base/log.h"
 #include "lib/base/num.h"
+#include "worker/runtime/docker_gc.h"
 #include "worker/runtime/docker_images.h"
+#include "worker/runtime/docker_keep.h"
 
 #define CREATE_TIMEOUT (120 * INT64_C(1000000))
 #define START_TIMEOUT  (300 * INT64_C(1000000))
+
+enum { PULLS_MAX = 3 };
 
 struct start {
 	struct docker_call base;
@@ -16,6 +20,7 @@ struct start {
 	const char *image; /* what is asked for: exactly that one where it is known */
 	struct docker_want want;
 	bool pulled, cancelled, made;
+	int pulls; /* an image may be taken away again before the container is made */
 	runtime_note_cb *note;
 	struct err failure; /* what the container is removed for */
 };
@@ -224,6 +229,10 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 	(void)str_print(started->image_id, sizeof started->image_id, "%s%.*s",
 		str_starts(id, STR("sha256:")) ? "" : "sha256:", STR_ARG(id)); /* Podman: bare */
 	docker_image_ref(jsn_root(doc), s->image, started->image_ref);
+	if (s->pulled)
+		docker_keep_pulled(s->base.d->keep, started->image_id, s->image,
+			jsn_get_int(jsn_get(jsn_root(doc), "Size"), 0));
+	docker_keep_use(s->base.d->keep, started->image_id, s->spec->attempt);
 	jsn_doc_free(doc);
 	start_create(s);
 }
@@ -242,6 +251,7 @@ static void start_pull(struct start *s)
 	} else if (docker_want_image(s->base.d, &s->want, s->image, &e) < 0) {
 		start_fail(s, RUNTIME_BLAME_HOST, &e);
 	}
+	s->pulls++;
 }
 
 static void start_on_progress(struct docker_want *w, const char *text)
@@ -266,6 +276,7 @@ static void start_on_pulled(struct docker_want *w, const struct err *failed)
 		start_image_failed(s, failed);
 	else
 		start_look_up_image(s);
+	docker_gc_soon(s->base.d);
 }
 
 static void start_create(struct start *s)
@@ -293,6 +304,13 @@ static void start_create(struct start *s)
 	buf_done(&body);
 }
 
+/* Somebody has removed it since it was looked up: we ourselves, to make room, or a person. */
+static bool lost_image(const struct start *s, const struct err *e)
+{
+	return e->code == ERR_NOT_FOUND && strcasestr(e->msg, "image") != NULL &&
+	       s->pulls < PULLS_MAX && !s->cancelled;
+}
+
 static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed)
 {
 	struct start *s = arg;
@@ -306,6 +324,11 @@ static void start_on_created(void *arg, const struct fetch_reply *reply, const s
 			&(struct docker_request){
 				.path = docker_path(path, s->spec->attempt, "/json") },
 			start_on_looked);
+		return;
+	}
+	if (rc < 0 && lost_image(s, &e)) {
+		s->pulled = false;
+		start_look_up_image(s);
 		return;
 	}
 	if (rc < 0) {

@@ -143,6 +143,7 @@ struct runtime_about {
 	bool ok; /* attempts can be started now */
 	char version[64];
 	char note[256]; /* why not, or what an operator should know; "" for nothing */
+	char storage[256]; /* about the disk of its images; "" for nothing */
 	bool survives_daemon; /* attempts go on when the daemon restarts (docker: live-restore) */
 	bool gpus; /* GPUs can be given to attempts */
 };
@@ -246,6 +247,11 @@ struct runtime_docker_config {
 	bool rdma; /* steps with GPUs get the host's RDMA devices, and may pin memory */
 	int64_t tmp_max; /* bytes of /tmp, in memory; 0: /tmp is the image's, on the disk */
 	int64_t pids_max; /* 0: 4096 */
+	const char *images_file; /* of what was pulled (docker_keep.h); NULL: no image is removed */
+	const char *attempts; /* with it: the folder of the attempts that are here */
+	void (*changed)(void *arg); /* probe has other to say of that disk; may be NULL */
+	void *changed_arg;
+	int disk_high, disk_low; /* percent of its disk: images go above, until below; 100: never */
 	uid_t uid; /* who runs the steps; 0: 65534 */
 	gid_t gid;
 };

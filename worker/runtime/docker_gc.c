@@ -1,0 +1,229 @@
+#include "worker/runtime/docker_gc.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "worker/runtime/docker_keep.h"
+
+#include <sys/statvfs.h>
+
+enum { LOOK_MS = 60000, SOON_MS = 200, NEVER = 100 };
+#define REMOVE_TIMEOUT (300 * INT64_C(1000000))
+#define SAID_FOR       (60 * 60 * CLOCK_SECOND)
+
+/* Look → (above the high mark) the oldest: is it still that image? → remove → measure → the next.
+ */
+static void gc_look(void *arg);
+static void gc_next(struct docker *d);
+static void gc_on_inspected(void *arg, const struct fetch_reply *reply, const struct err *failed);
+/* It may only have lost our name: [{"Untagged": NAME}, {"Deleted": ID}, …]. */
+static bool was_deleted(struct str answer)
+{
+	struct jsn_doc *doc = NULL;
+	bool deleted = false;
+	struct err e;
+
+	if (jsn_parse(answer, &doc, &e) < 0)
+		return false;
+	for (size_t i = 0; i < jsn_count(jsn_root(doc)); i++)
+		if (jsn_get_str(jsn_get(jsn_at(jsn_root(doc), i), "Deleted")).n != 0)
+			deleted = true;
+	jsn_doc_free(doc);
+	return deleted;
+}
+
+static void gc_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed);
+static void gc_end(struct docker *d, bool short_of);
+
+/* Of what a user may have; -1 when the folder cannot be seen from here. */
+static double percent_used(const char *root)
+{
+	struct statvfs v;
+
+	if (root[0] == '\0' || statvfs(root, &v) < 0 || v.f_blocks == 0)
+		return -1;
+	return 100 - 100 * (double)v.f_bavail / (double)v.f_blocks;
+}
+
+void docker_gc_open(struct docker *d, const struct runtime_docker_config *c)
+{
+	d->gc.high = c->disk_high > 0 ? c->disk_high : NEVER;
+	d->gc.low = c->disk_low;
+	d->gc.changed = c->changed;
+	d->gc.changed_arg = c->changed_arg;
+	loop_timer_init(&d->gc.look, d->calls.loop, gc_look, d);
+}
+
+void docker_gc_close(struct docker *d)
+{
+	loop_timer_cancel(&d->gc.look);
+}
+
+void docker_gc_soon(struct docker *d)
+{
+	if (d->gc.high < NEVER && d->keep->path != NULL && d->gc.request == NULL && !d->closing)
+		loop_timer_set(&d->gc.look, SOON_MS);
+}
+
+static void gc_look(void *arg)
+{
+	struct docker *d = arg;
+
+	loop_timer_set(&d->gc.look, LOOK_MS);
+	if (d->gc.request != NULL)
+		return;
+	d->gc.used = percent_used(d->root);
+	d->gc.removed = 0;
+	if (d->gc.used <= d->gc.high) {
+		gc_end(d, false);
+		return;
+	}
+	for (size_t i = 0; i < d->keep->n; i++)
+		d->keep->all[i].passed = false;
+	d->gc.began = d->gc.used;
+	d->gc.bytes = 0;
+	gc_next(d);
+}
+
+static void gc_next(struct docker *d)
+{
+	const struct docker_kept *x = docker_keep_oldest(d->keep);
+	char path[DOCKER_PATH_MAX];
+
+	d->gc.used = percent_used(d->root);
+	if (d->gc.used <= d->gc.low || x == NULL) {
+		gc_end(d, d->gc.used > d->gc.high);
+		return;
+	}
+	(void)str_print(d->gc.id, sizeof d->gc.id, "%s", x->id);
+	(void)str_print(d->gc.name, sizeof d->gc.name, "%s", x->names[x->n_names - 1]);
+	(void)str_print(path, sizeof path, "/images/%s/json", d->gc.name);
+	d->gc.request = fetch_start(d->http,
+		&(struct fetch_request){ .method = "GET",
+			.path = path,
+			.max_body = DOCKER_BODY_MAX,
+			.timeout = DOCKER_SHORT },
+		gc_on_inspected, d);
+}
+
+/* It may have been used, or taken away, while the daemon was asked. */
+static struct docker_kept *still_unused(struct docker *d)
+{
+	struct docker_kept *x = docker_keep_oldest(d->keep);
+
+	return x != NULL && strcmp(x->id, d->gc.id) == 0 &&
+			       strcmp(x->names[x->n_names - 1], d->gc.name) == 0
+		       ? x
+		       : NULL;
+}
+
+static bool is_id(struct str found, const char *id)
+{
+	return str_is(found, id) ||
+	       (str_starts(str_c(id), STR("sha256:")) && str_is(found, id + 7));
+}
+
+static void gc_on_inspected(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct docker *d = arg;
+	struct docker_kept *x = still_unused(d);
+	struct jsn_doc *doc = NULL;
+	char path[DOCKER_PATH_MAX];
+	struct err e;
+	int rc = docker_reply(d, reply, failed, &e);
+
+	d->gc.request = NULL;
+	if (d->closing)
+		return;
+	bool gone = rc < 0 && e.code == ERR_NOT_FOUND;
+	if (rc == 0)
+		rc = jsn_parse(reply->body, &doc, &e);
+	bool other = rc == 0 && !is_id(jsn_get_str(jsn_get(jsn_root(doc), "Id")), d->gc.id);
+	jsn_doc_free(doc);
+	if (x == NULL) {
+		gc_next(d);
+	} else if (gone || other) {
+		docker_keep_unname(d->keep, x); /* somebody else has done so, or pulled another */
+		gc_next(d);
+	} else if (rc < 0) {
+		gc_end(d, false);
+	} else {
+		(void)str_print(path, sizeof path, "/images/%s", d->gc.name);
+		d->gc.request = fetch_start(d->http,
+			&(struct fetch_request){ .method = "DELETE",
+				.path = path,
+				.max_body = DOCKER_BODY_MAX,
+				.timeout = REMOVE_TIMEOUT },
+			gc_on_removed, d);
+	}
+}
+
+static void gc_on_removed(void *arg, const struct fetch_reply *reply, const struct err *failed)
+{
+	struct docker *d = arg;
+	struct docker_kept *x = NULL;
+	struct err e = { .code = ERR_OK };
+	int rc = docker_reply(d, reply, failed, &e);
+
+	d->gc.request = NULL;
+	if (d->closing)
+		return;
+	for (size_t i = 0; i < d->keep->n && x == NULL; i++)
+		if (strcmp(d->keep->all[i].id, d->gc.id) == 0)
+			x = &d->keep->all[i];
+	if (rc == 0 && x != NULL && was_deleted(reply->body)) {
+		log_info("image removed: it was not used, and the disk is full",
+			LOG_S("image", d->gc.name), LOG_S("id", d->gc.id), LOG_I("bytes", x->size),
+			LOG_I("percent_used", (int64_t)d->gc.used));
+		d->gc.removed++;
+		d->gc.bytes += x->size;
+	}
+	if (x != NULL && (rc == 0 || e.code == ERR_NOT_FOUND)) {
+		docker_keep_unname(d->keep, x);
+	} else if (x != NULL) {
+		/* A container that is not ours uses it, or the daemon has trouble. */
+		log_debug("image not removed", LOG_S("image", d->gc.name), LOG_E(&e));
+		x->passed = true;
+	}
+	if (rc < 0 && e.code != ERR_NOT_FOUND && e.code != ERR_CONFLICT)
+		gc_end(d, false);
+	else
+		gc_next(d);
+}
+
+/* short_of: nothing more can be removed, and it is not enough. */
+static void gc_end(struct docker *d, bool short_of)
+{
+	bool news = short_of != d->gc.short_of || d->gc.removed != 0;
+
+	d->gc.short_of = short_of;
+	if (d->gc.removed != 0) {
+		d->gc.ended = clock_elapsed(&clock_real);
+		(void)str_print(d->gc.said, sizeof d->gc.said,
+			"docker: %lld image%s that no step used %s removed (%lld MB), because its "
+			"disk was %d %% full; now it is %d %%",
+			(long long)d->gc.removed, d->gc.removed == 1 ? "" : "s",
+			d->gc.removed == 1 ? "was" : "were", (long long)(d->gc.bytes / 1000000),
+			(int)d->gc.began, (int)d->gc.used);
+	}
+	if (news && d->gc.changed != NULL)
+		d->gc.changed(d->gc.changed_arg);
+}
+
+void docker_gc_say(const struct docker *d, char *out, size_t size)
+{
+	out[0] = '\0';
+	if (d->gc.high >= NEVER || d->keep->path == NULL)
+		return;
+	if (d->root[0] != '\0' && percent_used(d->root) < 0)
+		(void)str_print(out, size,
+			"docker: its folder %.80s cannot be seen from here, so no image is removed "
+			"when its disk is full",
+			d->root);
+	else if (d->gc.short_of)
+		(void)str_print(out, size,
+			"docker: its disk is %d %% full, and there is no image left that this "
+			"worker has pulled and no step uses",
+			(int)d->gc.used);
+	else if (d->gc.ended != 0 && clock_elapsed(&clock_real) - d->gc.ended < SAID_FOR)
+		(void)str_print(out, size, "%s", d->gc.said);
+}
