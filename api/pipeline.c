@@ -14,6 +14,7 @@ const char *const sensitivity_names[] = { "public", "internal", "confidential", 
 	NULL };
 _Static_assert(sizeof sensitivity_names / sizeof *sensitivity_names == SENSITIVITY_COUNT + 1,
 	"sensitivities and names differ");
+const char *const cache_part_names[] = { "code", "image", "datasets", "inputs", NULL };
 const char *const secret_as_names[] = { "file", "env", NULL };
 const char *const idle_action_names[] = { "warn", "stop", NULL };
 const char *const log_action_names[] = { "label", "stop_retrying", "avoid_node", "notify", NULL };
@@ -269,6 +270,18 @@ static const struct field metrics_spec_fields[] = {
 };
 #undef THIS
 
+#define THIS cache_spec
+static const struct field cache_spec_fields[] = {
+	{ "by", FIELD_LIST, FIELD_OMIT_EMPTY, AT(by), .item = FIELD_ENUM, .names = cache_part_names,
+		.max = CACHE_PART_COUNT,
+		.doc = "What must be the same beside command, variables and the rest of the step; "
+		       "all of them without it" },
+	{ "max_age", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(max_age), .min = CLOCK_SECOND,
+		.fallback = "30d", .doc = "How old the other one may be" },
+	{ 0 },
+};
+#undef THIS
+
 #define RUNTIMES                                                                                   \
 	"runtimes", FIELD_LIST, FIELD_OMIT_EMPTY, AT(runtimes),                                    \
 		.item = FIELD_ENUM, .names = runtime_names, .max = RUNTIME_COUNT,                  \
@@ -312,6 +325,8 @@ const struct field step_spec_fields[] = {
 		.max = 64, .doc = "What is kept of $TIDEMILL_OUTPUT, by name" },
 	{ "secrets", FIELD_LIST, FIELD_OMIT_EMPTY, AT(secrets), ITEMS(secret_use),
 		.max = SECRETS_MAX, .doc = "What the step may read of the worker's secrets" },
+	{ "cache", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(cache), HAS(has_cache), .sub = cache_spec_fields,
+		.doc = "Take over what an identical step has put out, instead of running it" },
 	{ "logs", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(logs), .sub = log_spec_fields,
 		.doc = "Limits of the log, and what follows from its lines" },
 	{ "metrics", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(metrics), .sub = metrics_spec_fields,

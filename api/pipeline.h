@@ -207,6 +207,15 @@ struct secret_use {
 };
 extern const struct field secret_use_fields[];
 
+/* What two steps must have alike, beside their commands, to be the same. */
+enum cache_part { CACHE_CODE, CACHE_IMAGE, CACHE_DATASETS, CACHE_INPUTS, CACHE_PART_COUNT };
+extern const char *const cache_part_names[];
+
+struct cache_spec {
+	struct list by; /* int, enum cache_part; none: all */
+	struct field_span max_age;
+};
+
 struct step_spec {
 	struct str name;
 	struct list needs; /* struct str */
@@ -228,6 +237,8 @@ struct step_spec {
 	struct list secrets; /* struct secret_use */
 	struct log_spec logs;
 	struct metrics_spec metrics;
+	struct cache_spec cache;
+	bool has_cache;
 };
 
 struct step_defaults {

@@ -85,6 +85,8 @@ const struct field run_fields[] = {
 		.doc = "The run that it runs again; it may be gone" },
 	{ "rerun_from", FIELD_ENUM, R | E, AT(rerun_from), HAS(has_rerun_from),
 		.names = rerun_from_names, .doc = "failed: what had succeeded was taken over" },
+	{ "no_cache", FIELD_BOOL, R | E, AT(no_cache), HAS(no_cache),
+		.doc = "Nothing is taken from the cache of steps" },
 	{ "decision_id", FIELD_STR, R | E, AT(decision_id), .doc = "The decision that started it" },
 	{ "experiment_id", FIELD_INT, R, AT(experiment_id),
 		.doc = "Experiment of its tracking runs" },
@@ -118,6 +120,8 @@ const struct field run_new_fields[] = {
 		.schema = "{\"type\":\"object\"}", .doc = "Inputs by name" },
 	{ "labels", FIELD_MAP, 0, AT(labels), .max = 32, .item_max = 255, .key_max = 63,
 		.doc = "Free words" },
+	{ "no_cache", FIELD_BOOL, 0, AT(no_cache),
+		.doc = "Run all steps, also those that say cache" },
 	{ 0 },
 };
 #undef THIS
@@ -147,7 +151,7 @@ const struct field wait_query_fields[] = {
 
 #define THIS step_reuse
 static const struct field step_reuse_fields[] = {
-	{ "by", FIELD_STR, R, AT(by), .doc = "rerun" },
+	{ "by", FIELD_STR, R, AT(by), .doc = "rerun or cache" },
 	{ "run_id", FIELD_STR, R, AT(run_id), .doc = "The run in which it ran; it may be gone" },
 	{ "step_id", FIELD_STR, R, AT(step_id), .doc = "The step there: its attempts and log" },
 	{ "ended_at", FIELD_TIME, R, AT(ended_at), .doc = "When that one ended" },

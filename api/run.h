@@ -114,6 +114,7 @@ struct run {
 	struct str rerun_of; /* the run that it runs again, */
 	int rerun_from; /* enum rerun_from */
 	bool has_rerun_from;
+	bool no_cache; /* it takes nothing from the cache of steps */
 	struct list datasets; /* struct run_dataset */
 	struct str model_version; /* "ridership/2", when the run registered one */
 	struct blocked blocked; /* what one of its steps waits for */
@@ -132,6 +133,7 @@ struct run_new {
 	struct str ref; /* branch, tag or commit; default: the pipeline's */
 	struct str inputs; /* JSON object */
 	struct list labels;
+	bool no_cache;
 };
 extern const struct field run_new_fields[];
 

@@ -168,6 +168,8 @@ const struct command commands[] = {
 			{ "ref", FLAG_TEXT, .arg = "REF",
 				.doc = "Branch, tag or commit (the pipeline's)" },
 			LABEL,
+			{ "no-cache", FLAG_BOOL,
+				.doc = "Run all steps, also those that say cache" },
 			{ "wait", FLAG_BOOL, .doc = "Wait for its end; the exit code tells it" },
 			{ "follow", FLAG_BOOL, .doc = "Wait, and show the logs meanwhile" },
 			WAIT_FLAGS),

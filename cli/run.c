@@ -288,6 +288,10 @@ static int send_run(
 	struct api_call q = { .route = "runs.create" };
 
 	send_flag(s, c, "ref");
+	if (cli_has(c, "no-cache")) {
+		jsn_key(&s->w, "no_cache");
+		jsn_bool(&s->w, true);
+	}
 	if (put_inputs(s, c, spec, e) < 0 || send_labels(s, c, e) < 0)
 		return -1;
 	q.body = send_end(s);

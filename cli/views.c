@@ -73,10 +73,10 @@ VIEW(run, "/id", { "ID", "/id" }, { "PIPELINE", "/pipeline" }, { "NUMBER", "/num
 	{ "INPUTS", "/inputs", COLUMN_PAIRS, DETAILS }, { "DATA", "/datasets", SHAPED(datasets) },
 	{ "REPOSITORY", "/repository", DETAILS }, { "COMMIT", "/commit", COLUMN_COMMIT, DETAILS },
 	{ "TRIGGERED BY", "/trigger_key", DETAILS }, { "RUNS AGAIN", "/rerun_of", DETAILS },
-	{ "FROM", "/rerun_from", DETAILS }, { "DECISION", "/decision_id", DETAILS },
-	{ "SUBMITTED BY", "/created_by", DETAILS }, { "LABELS", "/labels", COLUMN_PAIRS, DETAILS },
-	{ "REASON", "/reason" }, { "MESSAGE", "/message" },
-	{ "WAITS FOR", "/blocked", COLUMN_BLOCKED });
+	{ "FROM", "/rerun_from", DETAILS }, { "WITHOUT CACHE", "/no_cache", DETAILS },
+	{ "DECISION", "/decision_id", DETAILS }, { "SUBMITTED BY", "/created_by", DETAILS },
+	{ "LABELS", "/labels", COLUMN_PAIRS, DETAILS }, { "REASON", "/reason" },
+	{ "MESSAGE", "/message" }, { "WAITS FOR", "/blocked", COLUMN_BLOCKED });
 
 VIEW(step, "/id", { "NAME", "/name" }, { "ID", "/id" }, { "STATE", "/state", COLUMN_STATE },
 	{ "ATTEMPTS", "/attempts", NARROW }, { "METRIC", "/metric" },

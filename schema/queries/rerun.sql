@@ -19,10 +19,10 @@ WITH counted AS (
 	UPDATE pipeline p SET runs = p.runs + 1 FROM run r WHERE r.id = $2 AND p.id = r.pipeline_id RETURNING p.runs
 )
 INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, models, labels, repository, commit, trigger,
-	rerun_of, rerun_from, experiment_id, concurrency_group, concurrency_policy, created_by, look)
+	rerun_of, rerun_from, experiment_id, concurrency_group, concurrency_policy, created_by, look, no_cache)
 SELECT $1, r.project_id, r.pipeline_id, r.pipeline, coalesce((SELECT runs FROM counted), 0),
 	CASE WHEN r.concurrency_group IS NULL THEN now() END, replace(r.spec::text, r.id, $1)::jsonb, r.inputs, r.models, r.labels,
-	r.repository, r.commit, 'rerun', r.id, $3, e.id, r.concurrency_group, r.concurrency_policy, nullif($4, ''), true
+	r.repository, r.commit, 'rerun', r.id, $3, e.id, r.concurrency_group, r.concurrency_policy, nullif($4, ''), true, r.no_cache OR $3 = 'start'
 FROM run r JOIN experiment e ON e.project_id = r.project_id AND e.name = r.pipeline WHERE r.id = $2;
 
 -- name: rerun_pins :exec
@@ -36,13 +36,13 @@ INSERT INTO run_dataset (run_id, name, version_id) SELECT $1, name, version_id F
 -- name: rerun_steps :exec
 -- params: id text, source_id text, ids text[], sources text[], tracking_runs text[], taken bool[]
 INSERT INTO step (id, run_id, project_id, name, position, needs, spec, written, late, joins, matrix, matrix_of, slots, metric, state,
-	message, reused, tracking_run, ended_at)
+	message, reused, cache_key, tracking_run, ended_at)
 SELECT x.id, $1, s.project_id, s.name, s.position, s.needs,
 	CASE WHEN x.taken THEN s.spec ELSE replace(coalesce(s.written, s.spec)::text, $2, $1)::jsonb END,
 	CASE WHEN x.taken THEN s.written END, NOT x.taken AND (s.late OR s.written IS NOT NULL), s.joins, s.matrix, s.matrix_of, s.slots,
 	s.metric, CASE WHEN x.taken THEN 'succeeded' ELSE 'waiting' END,
 	CASE WHEN x.taken THEN 'taken over from ' || (step_reuse(s, 'rerun') ->> 'run_id') ELSE '' END,
-	CASE WHEN x.taken THEN step_reuse(s, 'rerun') END, x.tracking_run, CASE WHEN x.taken THEN now() END
+	CASE WHEN x.taken THEN step_reuse(s, 'rerun') END, CASE WHEN x.taken THEN s.cache_key END, x.tracking_run, CASE WHEN x.taken THEN now() END
 FROM unnest($3::text[], $4::text[], $5::text[], $6::bool[]) AS x(id, source, tracking_run, taken) JOIN step s ON s.id = x.source;
 
 -- name: rerun_tracking :exec
@@ -61,5 +61,6 @@ SELECT project_id, 'run.created', id, nullif($2, ''), jsonb_build_object('rerun_
 -- name: rerun_step_events :exec
 -- params: id text
 INSERT INTO event (project_id, type, subject, parent, data)
-SELECT project_id, 'step.succeeded', id, run_id, jsonb_build_object('name', name, 'reason', '', 'worker_id', '', 'reused', reused)
+SELECT project_id, 'step.succeeded', id, run_id, jsonb_build_object('name', name, 'reason', '', 'worker_id', '',
+	'reused_from', reused ->> 'run_id')
 FROM step WHERE run_id = $1 AND reused IS NOT NULL ORDER BY position;

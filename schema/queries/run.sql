@@ -38,23 +38,23 @@ ON CONFLICT (project_id, name) DO NOTHING;
 
 -- Many runs at once. Each registered pipeline counts its own.
 -- name: run_insert :many
--- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[], looks bool[]
+-- params: ids text[], project_ids text[], pipeline_ids text[], pipelines text[], specs jsonb[], inputs jsonb[], labels jsonb[], repositories text[], commits text[], triggers text[], trigger_keys text[], decision_ids text[], groups text[], policies text[], actors text[], models jsonb[], looks bool[], no_caches bool[]
 WITH x AS (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::jsonb[], $7::jsonb[], $8::text[],
-		$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::jsonb[], $17::bool[]) WITH ORDINALITY
+		$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::jsonb[], $17::bool[], $18::bool[]) WITH ORDINALITY
 		AS x(id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit, trigger, trigger_key,
-			decision_id, group_name, group_policy, actor, models, look, ord)
+			decision_id, group_name, group_policy, actor, models, look, no_cache, ord)
 ), counts AS (
 	SELECT pipeline_id, count(*) AS n FROM x WHERE pipeline_id <> '' GROUP BY pipeline_id ORDER BY pipeline_id
 ), counted AS (
 	UPDATE pipeline p SET runs = p.runs + c.n FROM counts c WHERE p.id = c.pipeline_id RETURNING p.id, p.runs - c.n AS base
 ), made AS (
 	INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, labels, repository, commit, trigger,
-		trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models, look)
+		trigger_key, decision_id, experiment_id, concurrency_group, concurrency_policy, created_by, models, look, no_cache)
 	SELECT x.id, x.project_id, nullif(x.pipeline_id, ''), x.pipeline,
 		coalesce(c.base + row_number() OVER (PARTITION BY x.pipeline_id ORDER BY x.ord), 0), CASE WHEN x.group_name = '' THEN now() END, x.spec, x.inputs, x.labels,
 		x.repository, x.commit, x.trigger, nullif(x.trigger_key, ''), nullif(x.decision_id, ''), e.id, nullif(x.group_name, ''),
-		nullif(x.group_policy, ''), nullif(x.actor, ''), x.models, x.look
+		nullif(x.group_policy, ''), nullif(x.actor, ''), x.models, x.look, x.no_cache
 	FROM x JOIN experiment e ON e.project_id = x.project_id AND e.name = x.pipeline LEFT JOIN counted c ON c.id = x.pipeline_id
 	RETURNING id, number, experiment_id, created_at, version
 )
@@ -99,7 +99,7 @@ INSERT INTO param (tracking_id, key, value) SELECT c.id, 'matrix.' || m.key, m.v
 -- name: run_get :one
 -- params: id text
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -112,7 +112,7 @@ WHERE r.id = $1;
 -- name: run_list :many
 -- params: project_id text, pipeline text, state text, before text, count bigint
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)

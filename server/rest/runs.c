@@ -109,6 +109,7 @@ static void run_create(struct call *c)
 		.ref = in->ref,
 		.inputs = in->inputs,
 		.labels = labels_json(c, &in->labels),
+		.no_cache = in->no_cache,
 		.trigger = "api",
 		.actor = call_actor(c),
 		.add = s->key_given ? submit_add : NULL,

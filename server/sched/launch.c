@@ -372,7 +372,7 @@ static bool is_plain(const struct flow *f)
 {
 	for (size_t i = 0; i < f->rows.n; i++) {
 		const struct spec_row *r = list_at(&f->rows, struct spec_row, i);
-		if (r->late || r->joins || r->spec.condition.n != 0)
+		if (r->late || r->joins || r->spec.condition.n != 0 || r->spec.has_cache)
 			return false;
 	}
 	return true;

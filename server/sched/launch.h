@@ -20,6 +20,7 @@ struct launch {
 	struct str inputs; /* JSON object */
 	bool loose_inputs; /* inputs are texts */
 	struct str labels; /* JSON object */
+	bool no_cache;
 	const char *trigger; /* api, dataset, decision, … */
 	struct str trigger_key, decision_id, actor;
 	int64_t window_start, window_end; /* of a decision */

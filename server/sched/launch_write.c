@@ -58,6 +58,7 @@ static struct run_row run_row_of(const struct flow *f)
 		.actor = in->actor,
 		.models = f->models_json,
 		.look = f->look,
+		.no_cache = in->no_cache,
 	};
 }
 
@@ -211,6 +212,7 @@ static const struct launched *made_run(const struct flow *f, const struct db_row
 		.state = f->plan != NULL ? plan_run_state(f->plan) : RUN_QUEUED,
 		.inputs = in.inputs,
 		.labels = in.labels,
+		.no_cache = in.no_cache,
 		.repository = in.repository,
 		.commit = in.commit,
 		.trigger = in.trigger,

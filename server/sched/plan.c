@@ -37,6 +37,10 @@ struct str plan_step_data(
 	jsn_str(&w, reason);
 	jsn_key(&w, "worker_id");
 	jsn_str(&w, worker_id);
+	if (plan_is_hit(s)) {
+		jsn_key(&w, "reused_from");
+		jsn_str(&w, s->cached->run);
+	}
 	jsn_obj_end(&w);
 	return buf_keep(&b, p->arena);
 }
@@ -384,7 +388,7 @@ static bool has_begun(const struct plan *p)
 {
 	for (size_t i = 0; i < p->run->n; i++) {
 		const struct plan_step *s = &p->run->steps[i];
-		bool own = !s->joins && !s->reused;
+		bool own = !s->joins && !s->reused && !plan_is_hit(s);
 		if (p->states[i] == STEP_RUNNING || p->states[i] == STEP_FINISHING ||
 			(p->states[i] == STEP_SUCCEEDED && own) || s->attempt_started_at != 0)
 			return true;
@@ -428,6 +432,11 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.bad = arena_array_of(a, bool, n),
 		.spec_ids = arena_array_of(a, struct str, n),
 		.specs = arena_array_of(a, struct str, n),
+		.cache_wants = arena_array_of(a, struct plan_cache_want, n),
+		.keyed = arena_array_of(a, struct str, n),
+		.keys = arena_array_of(a, struct str, n),
+		.hits = arena_array_of(a, struct str, n),
+		.hit_sources = arena_array_of(a, struct str, n),
 		.takers = arena_array_of(a, struct str, n),
 		.sources = arena_array_of(a, struct str, n),
 		.joined = arena_array_of(a, struct str, n),
@@ -474,7 +483,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	if (arena_check(a, e) < 0)
 		return -1;
 	if (p->steps.n != 0 || p->cancel_n != 0 || p->release_n != 0 || p->run_changed ||
-		run->look || p->wants_scope)
+		run->look || p->wants_scope || p->cache_wants_n != 0)
 		*ret_plan = p;
 	return 0;
 }

@@ -26,6 +26,12 @@ struct plan_value {
 	bool here; /* the text has been read */
 };
 
+/* What the cache says of a step. */
+struct plan_cached {
+	struct str key;
+	struct str step, run; /* that it is the same as; "": none was found */
+};
+
 struct plan_step {
 	struct str id, name, spec, tracking_run; /* spec: JSON */
 	const struct step_spec *parsed; /* the same; NULL: from the text */
@@ -37,6 +43,7 @@ struct plan_step {
 	double metric; /* what it has come to, NAN included */
 	bool has_metric;
 	bool late; /* its spec is filled in when it becomes ready */
+	const struct plan_cached *cached; /* NULL: not looked up */
 	bool reused; /* it stands for a step of another run: nothing of it runs */
 	int state; /* enum step_state */
 	struct str reason, message; /* of its end, as stored */
@@ -67,8 +74,15 @@ struct plan_run {
 	/* What late steps are filled in with; NULL: not read yet. */
 	const struct spec_scope *scope;
 	const struct map *values; /* struct plan_value, by name; with scope */
+	bool cache_looked; /* the cache was asked for steps of this look */
 	struct plan_step *steps;
 	size_t n;
+};
+
+/* A step that is ready, with its spec as it would run. */
+struct plan_cache_want {
+	size_t step;
+	const struct step_spec *spec;
 };
 
 struct plan;
@@ -79,6 +93,9 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 /* A late step is ready, and scope and values are not there: they are read, and the plan is made
  * anew. *ret_names: struct str, each once. */
 bool plan_wants(const struct plan *p, struct list *ret_names);
+/* Steps are ready that are to be looked up in the cache before (struct plan_cache_want); the plan
+ * is made anew then. */
+bool plan_cache_wants(const struct plan *p, struct list *ret);
 /* Steps were left for a look that follows at once. */
 bool plan_leaves(const struct plan *p);
 size_t plan_spec_bytes(const struct plan *p); /* of steps that are filled in */

@@ -23,6 +23,11 @@ struct plan {
 	struct str *wants; /* the same, in their order */
 	size_t wants_n, wants_room;
 	size_t open_bytes; /* of the specs of steps that have begun and not ended */
+	struct plan_cache_want *cache_wants;
+	size_t cache_wants_n;
+	struct str *keyed, *keys; /* steps and their keys of the cache */
+	struct str *hits, *hit_sources; /* steps that are taken from it, and from which */
+	size_t keyed_n, cache_hits;
 	struct str *takers, *sources; /* steps that stand for another one */
 	struct str *joined, *chosen; /* the same, by name; of steps with a matrix that choose */
 	struct str *gatherers; /* steps that have the outputs of all their combinations */
@@ -65,6 +70,13 @@ void plan_cancel_step(struct plan *p, size_t i);
 /* With what other steps have put out; false when the step is not ready after all: its values are to
  * be read first, others hold too much, or it has failed. */
 bool plan_fill_in(struct plan *p, size_t i, struct step_spec *spec);
+/* Whether the step is to be queued: else it is to be looked up first, or was found and has ended.
+ */
+bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec);
+bool plan_is_hit(const struct plan_step *s); /* the cache has the same */
+/* What steps put out is not to be read as long as the plan is not written. */
+bool plan_cache_pending(const struct plan *p);
+void plan_add_cached(struct db_unit *u, const struct plan *p);
 void plan_end_step(
 	struct plan *p, size_t i, enum step_state state, enum reason reason, struct str message);
 /* The statements of that, beside the states. */

@@ -108,6 +108,10 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e)
 
 	if (is_full(p, s)) /* it is looked at again when one of the others has ended */
 		return 0;
+	if ((s->joins || s->late) && plan_cache_pending(p)) {
+		p->leaves = true;
+		return 0;
+	}
 	if (plan_spec_of(p, s, &spec, e) < 0)
 		return -1;
 	if (s->joins) {
@@ -124,6 +128,8 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e)
 			str_c(reason_sentence(REASON_CONDITION_FALSE)));
 		return 0;
 	}
+	if (spec.has_cache && !plan_cache(p, i, &spec))
+		return 0;
 	plan_set_step(p, i, &(struct plan_change){ .state = STEP_QUEUED });
 	plan_queue_step(p, i, &spec, 0);
 	return 0;
@@ -165,4 +171,5 @@ void plan_add_ready(struct db_unit *u, const struct plan *p)
 	engine_store_step_specs(u, p->spec_ids, p->specs, p->specs_n);
 	engine_store_gather(u, p->gatherers, p->gatherers_n);
 	engine_store_take(u, p->takers, p->sources, p->takers_n);
+	plan_add_cached(u, p);
 }

@@ -15,6 +15,7 @@
 #include "lib/db/row.h"
 #include "lib/json/json_read.h"
 #include "server/app.h"
+#include "server/sched/cache_look.h"
 #include "server/sched/finish.h"
 #include "server/sched/plan.h"
 #include "server/sched/sched.h"
@@ -37,6 +38,7 @@ struct look {
 	struct plan_run run;
 	struct plan *plan;
 	uint64_t random;
+	struct list cache_wants; /* struct plan_cache_want */
 	struct list wants; /* struct str: names of values that are read */
 	struct map *values; /* struct plan_value */
 	bool again;
@@ -377,6 +379,16 @@ static void ask_context(struct look *l)
 	db_send(u, DB_READ, look_on_context, l);
 }
 
+static void look_on_cached(void *arg, const struct err *e)
+{
+	struct look *l = arg;
+
+	if (e->code != ERR_OK)
+		look_fail(l, e);
+	else
+		look_plan(l);
+}
+
 static void look_plan(struct look *l)
 {
 	struct err bad;
@@ -385,6 +397,8 @@ static void look_plan(struct look *l)
 		look_fail(l, &bad);
 	} else if (l->plan != NULL && plan_wants(l->plan, &l->wants)) {
 		ask_context(l);
+	} else if (l->plan != NULL && plan_cache_wants(l->plan, &l->cache_wants)) {
+		cache_look(l->app, l->arena, &l->run, &l->cache_wants, look_on_cached, l);
 	} else if (l->plan != NULL) {
 		look_write(l);
 	} else {

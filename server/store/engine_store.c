@@ -97,6 +97,36 @@ void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n)
 		db_stmt(u, SQL_ENGINE_GATHER, DB_TEXTS(ids, n));
 }
 
+void engine_store_cache_facts(
+	struct db_unit *u, const struct str *ids, const struct str *images, size_t n)
+{
+	db_stmt(u, SQL_CACHE_FACTS, DB_TEXTS(ids, n), DB_TEXTS(images, n));
+}
+
+void engine_store_cache_find(struct db_unit *u, struct str project_id, const struct str *keys,
+	const struct str *images, const int64_t *ages, size_t n)
+{
+	db_stmt(u, SQL_CACHE_FIND, DB_TEXT(project_id), DB_BLOBS(keys, n), DB_TEXTS(images, n),
+		DB_INTS(ages, n));
+}
+
+void engine_store_cache_keys(
+	struct db_unit *u, const struct str *ids, const struct str *keys, size_t n)
+{
+	if (n != 0)
+		db_stmt(u, SQL_CACHE_KEYS, DB_TEXTS(ids, n), DB_BLOBS(keys, n));
+}
+
+void engine_store_cache_take(
+	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n)
+{
+	if (n == 0)
+		return;
+	db_stmt(u, SQL_CACHE_HOLD, DB_TEXTS(sources, n));
+	engine_store_take(u, ids, sources, n);
+	db_stmt(u, SQL_CACHE_REUSE, DB_TEXTS(ids, n), DB_TEXTS(sources, n));
+}
+
 void engine_store_look(struct db_unit *u, const struct str *run_ids, const bool *looks, size_t n)
 {
 	if (n != 0)

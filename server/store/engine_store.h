@@ -49,6 +49,17 @@ void engine_store_values(
 /* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);
 
+/* Of the cache: columns as in schema/queries/cache.sql. ages: microseconds. */
+void engine_store_cache_facts(
+	struct db_unit *u, const struct str *ids, const struct str *images, size_t n);
+void engine_store_cache_find(struct db_unit *u, struct str project_id, const struct str *keys,
+	const struct str *images, const int64_t *ages, size_t n);
+void engine_store_cache_keys(
+	struct db_unit *u, const struct str *ids, const struct str *keys, size_t n);
+/* As engine_store_take, and each says so; fails the unit with TM001 when a source is gone. */
+void engine_store_cache_take(
+	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n);
+
 struct queue_rows {
 	struct str *run_ids, *project_ids, *step_ids, *pools, *requests;
 	int64_t *priorities, *memory, *disk, *gpus, *not_before, *deadlines; /* INT64_MIN: none */

@@ -20,7 +20,7 @@ enum {
 struct launch_batch {
 	struct str *run[RUN_COLUMNS], *step[STEP_COLUMNS], *dataset[3];
 	int64_t *positions;
-	bool *looks;
+	bool *looks, *no_caches;
 	size_t runs, steps, datasets;
 };
 
@@ -36,6 +36,7 @@ struct launch_batch *launch_batch_new(struct arena *a, size_t runs, size_t steps
 		b->dataset[i] = arena_array_of(a, struct str, datasets + 1);
 	b->positions = arena_array_of(a, int64_t, steps);
 	b->looks = arena_array_of(a, bool, runs);
+	b->no_caches = arena_array_of(a, bool, runs);
 	return b;
 }
 
@@ -52,6 +53,7 @@ void launch_batch_run(struct launch_batch *b, const struct run_row *r)
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
 		b->run[i][b->runs] = text(columns[i]);
+	b->no_caches[b->runs] = r->no_cache;
 	b->looks[b->runs++] = r->look;
 }
 
@@ -76,13 +78,14 @@ void launch_batch_dataset(struct launch_batch *b, struct str name, struct str ve
 
 static void add_runs(struct db_unit *u, const struct launch_batch *b)
 {
-	struct db_arg args[RUN_COLUMNS + 1];
+	struct db_arg args[RUN_COLUMNS + 2];
 
 	for (size_t i = 0; i < RUN_COLUMNS; i++)
 		args[i] = i == 4 || i == 5 || i == 6 || i == 15 ? DB_JSONS(b->run[i], b->runs)
 								: DB_TEXTS(b->run[i], b->runs);
 	args[RUN_COLUMNS] = DB_BOOLS(b->looks, b->runs);
-	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS + 1);
+	args[RUN_COLUMNS + 1] = DB_BOOLS(b->no_caches, b->runs);
+	db_add(u, SQL_RUN_INSERT, args, RUN_COLUMNS + 2);
 }
 
 void launch_batch_add(struct db_unit *u, const struct launch_batch *b, int64_t now)

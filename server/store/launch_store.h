@@ -8,6 +8,7 @@ struct run_row {
 	struct str id, project_id, pipeline_id, pipeline, spec, inputs, labels, repository, commit,
 		trigger, trigger_key, decision_id, group, group_policy, actor,
 		models; /* NULL views are empty */
+	bool no_cache;
 	bool look; /* somebody has to look at it: nothing of it is queued yet */
 };
 struct step_row {

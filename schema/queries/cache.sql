@@ -1,0 +1,43 @@
+-- The cache of steps. What is the same is in the digest of server/sched/cache_key.h.
+
+-- What keys are made of, of steps of one run, in the order in which they are asked for. Names hold neither spaces nor newlines.
+-- name: cache_facts :many
+-- params: ids text[], images text[]
+SELECT r.repository, r.commit, r.no_cache,
+	coalesce((SELECT string_agg(d.name || ' ' || encode(v.digest, 'hex'), E'\n' ORDER BY d.name)
+		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id WHERE d.run_id = r.id), '') AS datasets,
+	coalesce((SELECT string_agg(m.key || ' ' || m.value, E'\n' ORDER BY m.key) FROM jsonb_each_text(r.models) m), '') AS models,
+	coalesce((SELECT string_agg(n.name || ' ' || encode(sha256(convert_to(coalesce((
+			SELECT string_agg(encode(o.digest, 'hex') || ' ' || o.name || ' ' || octet_length(o.path) || ' ' || o.path, E'\n'
+				ORDER BY o.name, o.path) FROM step_output o WHERE o.step_id = n.id), ''), 'UTF8')), 'hex'), E'\n' ORDER BY n.name)
+		FROM step n WHERE n.run_id = r.id AND n.name = ANY (s.needs)), '') AS inputs,
+	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = r.id AND i.image = x.image), '') AS image_ref
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, image, ord) JOIN step s ON s.id = x.id JOIN run r ON r.id = s.run_id
+ORDER BY x.ord;
+
+-- The newest step of the project that is the same, has succeeded and is not too old; as old as it is by the one that really ran.
+-- Not one whose artifacts retention may have taken. image: the digest that it must have run in, or ''.
+-- name: cache_find :many
+-- params: project_id text, keys bytea[], images text[], ages bigint[]
+SELECT x.ord, f.id, coalesce(f.reused ->> 'run_id', f.run_id) AS run_id
+FROM unnest($2::bytea[], $3::text[], $4::bigint[]) WITH ORDINALITY AS x(key, image, age, ord)
+CROSS JOIN LATERAL (
+	SELECT s.id, s.run_id, s.reused FROM step s JOIN project p ON p.id = s.project_id
+	WHERE s.project_id = $1 AND s.cache_key = x.key AND s.state = 'succeeded'
+		AND coalesce((s.reused ->> 'ended_at')::timestamptz, s.ended_at) > now() - x.age * interval '1 microsecond'
+		AND s.ended_at > coalesce(now() - span_us(p.retention ->> 'artifacts') * interval '1 microsecond', '-infinity')
+		AND (x.image = '' OR substring(step_reuse(s, '') ->> 'image_ref' FROM 'sha256:.*$') = x.image)
+	ORDER BY s.ended_at DESC LIMIT 1) f;
+
+-- name: cache_keys :exec
+-- params: ids text[], keys bytea[]
+UPDATE step s SET cache_key = x.key FROM unnest($1::text[], $2::bytea[]) AS x(id, key) WHERE s.id = ANY ($1) AND s.id = x.id;
+
+-- name: cache_hold :exec
+-- params: sources text[]
+SELECT steps_hold($1);
+
+-- name: cache_reuse :exec
+-- params: ids text[], sources text[]
+UPDATE step s SET reused = step_reuse(f, 'cache') FROM unnest($1::text[], $2::text[]) AS x(id, source) JOIN step f ON f.id = x.source
+WHERE s.id = ANY ($1) AND s.id = x.id;
