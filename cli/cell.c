@@ -187,6 +187,14 @@ void cell_add(enum cell_place place, enum column_kind kind, const struct jsn *v,
 	case COLUMN_COMMIT:
 		cell_add_text(place == CELL_TABLE ? str_slice(s, 0, COMMIT_SHOWN) : s, out);
 		break;
+	case COLUMN_COUNT:
+		if (jsn_count(v) != 0)
+			buf_addf(out, "%zu", jsn_count(v));
+		break;
+	case COLUMN_RANK:
+		if (jsn_get_int(jsn_get(v, "ranks"), 0) > 0)
+			buf_addf(out, "%lld", (long long)jsn_get_int(jsn_get(v, "rank"), 0));
+		break;
 	case COLUMN_REAL:
 	case COLUMN_SHARE:
 		if (s.p != NULL) /* "NaN" */

@@ -20,6 +20,8 @@ enum column_kind {
 	COLUMN_PAIRS, /* an object as k=v,k=v */
 	COLUMN_BLOCKED, /* an object with message and unsatisfiable */
 	COLUMN_LENGTH, /* from this time until the column's `until`, or until now */
+	COLUMN_COUNT, /* of a list: how many items it has; none: nothing */
+	COLUMN_RANK, /* an attempt: its rank, where it has others beside it */
 	COLUMN_SHAPE, /* lines, by the column's `shape` */
 };
 

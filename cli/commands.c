@@ -53,7 +53,7 @@
 			.doc = "This attempt instead of the newest" },                             \
 		{ "follow", FLAG_BOOL, .doc = "Go on until the run has ended" },                   \
 		{ "tail", FLAG_INT, .arg = "N", .doc = "Only the last lines of each step" },       \
-		{ "rank", FLAG_INT, .arg = "N",                                                    \
+		{ "rank", FLAG_TEXT, .arg = "N|all",                                               \
 			.doc = "Of a step on several workers: whose log; 0 if not given" },        \
 		{ "grep", FLAG_TEXT, .arg = "TEXT",                                                \
 			.doc = "Only lines that hold this text, with their numbers" },             \

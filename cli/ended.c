@@ -1,5 +1,6 @@
 #include "cli/ended.h"
 
+#include "cli/rank.h"
 #include "cli/view.h"
 
 enum { STEPS_SHOWN = 5 };
@@ -49,13 +50,17 @@ static int on_step(void *arg, const struct jsn *step, struct err *e)
 {
 	struct ended *x = arg;
 	struct str id = text_of(step, "id"), more, head;
+	struct list ranks;
 
 	if (!str_is(text_of(step, "state"), "failed") || text_of(step, "attempt_id").n == 0 ||
 		x->steps++ >= STEPS_SHOWN)
 		return 0;
 	head = arena_printf(x->c->arena, "\nStep %.*s failed%.*s\n", STR_ARG(text_of(step, "name")),
 		STR_ARG(budgets(x->c, step)));
-	x->attempt = arena_str(x->c->arena, text_of(step, "attempt_id"));
+	if (rank_list(x->c, step, &ranks, e) < 0)
+		return -1;
+	size_t cause = rank_cause(&ranks, text_of(step, "reason"));
+	x->attempt = ranks.n > cause ? list_at(&ranks, struct rank_row, cause)->attempt : STR("");
 	struct api_call q = { .route = "attempts.list", .params = { arena_str(x->c->arena, id) } };
 	if (view_print(head, e) < 0)
 		return -1;

@@ -3,6 +3,7 @@
 #include "cli/ended.h"
 #include "cli/generic.h"
 #include "cli/nouns.h"
+#include "cli/rank.h"
 #include "cli/view.h"
 #include "cli/waits.h"
 #include "lib/base/clock.h"
@@ -56,6 +57,8 @@ int cmd_run_show(struct cli *c, struct err *e)
 	int rc = view_object(c, c->cmd->view, r.body, r.root, e);
 	if (rc == 0)
 		rc = generic_parts(c, e);
+	if (rc == 0)
+		rc = rank_show(c, cli_arg(c, 0), e);
 	if (rc == 0)
 		rc = ended_show(c, r.root, e);
 	if (rc == 0)

@@ -26,7 +26,7 @@ extern const struct view view_token, view_principal, view_project, view_member, 
 	view_run, view_step, view_attempt, view_artifact, view_model, view_model_version,
 	view_alias, view_alias_change, view_monitor, view_window, view_drift_value, view_decision,
 	view_observation, view_closed, view_forgotten, view_worker, view_self, view_event,
-	view_wait, view_quota, view_pool, view_end;
+	view_wait, view_quota, view_pool, view_end, view_rank;
 
 /* A list that is printed as its items come, page by page. */
 struct view_list;

@@ -103,11 +103,17 @@ VIEW(wait, "/step_id", { "PLACE", "/position" }, { "POOL", "/pool", NARROW },
 	{ "RUN", "/run_id", NARROW }, { "GPUS", "/gpus", NARROW },
 	{ "WAITS FOR", "/blockers/0", COLUMN_BLOCKED });
 
-VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "STATE", "/state", COLUMN_STATE },
-	{ "WORKER", "/worker" }, { "RUNTIME", "/runtime", NARROW }, { "EXIT", "/exit_code" },
-	{ "SIGNAL", "/signal" }, { "STARTED", "/started_at", T }, LENGTH,
-	{ "LOG LINES", "/log_lines", NARROW }, { "REASON", "/reason" }, { "MESSAGE", "/message" },
-	{ "WARNING", "/warning" });
+VIEW(attempt, "/id", { "ID", "/id" }, { "NUMBER", "/number" }, { "RANK", "", COLUMN_RANK },
+	{ "STATE", "/state", COLUMN_STATE }, { "WORKER", "/worker" },
+	{ "RUNTIME", "/runtime", NARROW }, { "EXIT", "/exit_code" }, { "SIGNAL", "/signal" },
+	{ "STARTED", "/started_at", T }, LENGTH, { "LOG LINES", "/log_lines", NARROW },
+	{ "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WARNING", "/warning" });
+
+/* Of a step on several workers, below its run. */
+VIEW(rank, "/id", { "RANK", "/rank" }, { "WORKER", "/worker" },
+	{ "GPUS", "/devices", COLUMN_COUNT }, { "STATE", "/state", COLUMN_STATE },
+	{ "EXIT", "/exit_code" }, { "SIGNAL", "/signal" }, { "STARTED", "/started_at", T, NARROW },
+	{ "REASON", "/reason", NARROW }, { "MESSAGE", "/message" });
 
 /* Of a failed step's last attempt, below its run. */
 VIEW(end, "/id", { "REASON", "/reason" }, { "MESSAGE", "/message" }, { "WORKER", "/worker" },

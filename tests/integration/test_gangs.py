@@ -1,6 +1,10 @@
 """Steps on several workers at once, with the real server and real workers: all ranks or none, one start, one end."""
 import json
+import os
+import pty
+import re
 import subprocess
+import termios
 
 import pytest
 
@@ -41,9 +45,28 @@ def rank_log(api, step_id, rank):
     return api.get(f"/api/v1/steps/{step_id}/log?raw=true&rank={rank}", expect=200).body.decode()
 
 
+def cli_env(api):
+    return {"PATH": "/usr/bin:/bin", "TIDEMILL_SERVER": f"http://127.0.0.1:{api.port}", "TIDEMILL_TOKEN": api.token, "HOME": "/nonexistent"}
+
+
 def logs_of(api, run, *args):
-    env = {"PATH": "/usr/bin:/bin", "TIDEMILL_SERVER": f"http://127.0.0.1:{api.port}", "TIDEMILL_TOKEN": api.token, "HOME": "/nonexistent"}
-    return subprocess.run([str(program("tidemill")), "run", "logs", run["id"], *args], env=env, capture_output=True, text=True, timeout=30)
+    return subprocess.run([str(program("tidemill")), "run", "logs", run["id"], *args], env=cli_env(api), capture_output=True, text=True, timeout=30)
+
+
+def on_a_terminal(api, *args):
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (60, 220))
+    child = subprocess.Popen([str(program("tidemill")), *args], env=cli_env(api), stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    out = b""
+    try:
+        while part := os.read(master, 65536):
+            out += part
+    except OSError:  # the other side is closed
+        pass
+    os.close(master)
+    assert child.wait(30) == 0, out
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.decode()).replace("\r\n", "\n")
 
 
 def variables(text):
@@ -72,6 +95,13 @@ def test_all_ranks_start_together_and_succeed(api, workers):
         shown = logs_of(api, run, "--rank", str(rank))
         assert f"TIDEMILL_NODE_RANK={rank}" in shown.stdout.splitlines() and f"rank {rank} of 3" in shown.stderr
     assert logs_of(api, run, "--step", "a", "--rank", "3").returncode != 0
+    assert logs_of(api, run, "--rank", "3").returncode != 0
+    assert logs_of(api, run, "--rank", "x").returncode == 2
+    everything = logs_of(api, run, "--rank", "all").stdout.splitlines()
+    assert [line for line in everything if "TIDEMILL_NODE_RANK" in line] == [f"[rank {r}] TIDEMILL_NODE_RANK={r}" for r in range(3)]
+    assert len(everything) == sum(len(text.splitlines()) for text in logs)
+    lines = [json.loads(line) for line in logs_of(api, run, "--rank", "all", "--grep", "TIDEMILL_NODE_RANK", "-o", "json").stdout.splitlines()]
+    assert [(line["rank"], line["attempt"]) for line in lines] == [(a["rank"], a["id"]) for a in attempts]
     assert s["outputs"]["at"]["files"] == 1
 
 
@@ -110,6 +140,14 @@ def test_one_that_fails_stops_all_and_is_named(api, workers):
     assert s["message"] == f"rank 1 on {attempts[1]['worker']} ended with exit code 3; 2 other ranks were stopped"
     assert [(a["state"], a["reason"]) for a in attempts] == [
         ("cancelled", "gang_stopped"), ("failed", "exit_code"), ("cancelled", "gang_stopped")]
+    shown = on_a_terminal(api, "run", "show", run["id"])
+    table = shown.split("Ranks of step a, attempt 1\n")[1].split("\n\n")[0].splitlines()
+    assert table[0].split()[:2] == ["RANK", "WORKER"] and len(table) == 4, shown
+    for rank, a in enumerate(attempts):
+        assert table[1 + rank].split()[:2] == [str(rank), a["worker"]] and a["reason"] in table[1 + rank]
+    # What is said below of the end is said of the rank that is the cause.
+    end = {line.split(None, 1)[0]: line.split(None, 1)[1] for line in shown.split("Step a failed")[1].splitlines() if len(line.split(None, 1)) == 2}
+    assert (end["WORKER"], end["EXIT"]) == (attempts[1]["worker"], "3"), shown
 
 
 def test_all_restart_together_from_the_checkpoint_of_rank_0(api, workers):
@@ -123,6 +161,24 @@ def test_all_restart_together_from_the_checkpoint_of_rank_0(api, workers):
     assert [(a["number"], a["rank"]) for a in attempts] == [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert [rank_log(api, s["id"], r) for r in range(2)] == ["r0-1\n", "r0-1\n"]
     assert s["attempts"] == 2
+
+
+def test_logs_of_all_ranks_are_followed_over_attempts(api, workers):
+    """From before it begins until it is over, nothing of anybody is left out or comes twice."""
+    script = ('for i in 1 2 3; do echo "r$TIDEMILL_NODE_RANK a$TIDEMILL_ATTEMPT_NUMBER $i"; sleep 0.1; done;'
+              ' [ $TIDEMILL_NODE_RANK$TIDEMILL_ATTEMPT_NUMBER != 11 ]')
+    run = submit(api, gang(script, 2, retries={"user": 1, "backoff": {"first": "0s"}}))
+    followed = logs_of(api, run, "--rank", "all", "--follow")
+    assert followed.returncode == 0, followed.stderr
+    # The other rank of the first attempt may have been stopped before its last line.
+    wanted = {f"[rank {r}] r{r} a{a} {i}" for r in (0, 1) for a in (1, 2) for i in (1, 2, 3)}
+    logs = [api.get(f"/api/v1/attempts/{a['id']}/log?raw=true", expect=200).body.decode().splitlines()
+            for a in stack.attempts_of(api, step(api, run)["id"])]
+    assert [len(log) for log in logs[1:]] == [3, 3, 3]
+    said = [line for line in followed.stdout.splitlines() if "[tidemill]" not in line]
+    assert len(said) == len(set(said)) and set(said) == wanted & {f"[rank {r % 2}] {line}" for r, log in enumerate(logs) for line in log}
+    one = logs_of(api, run, "--rank", "1", "--follow").stdout.splitlines()
+    assert one == logs[3]
 
 
 def test_a_worker_that_is_lost_is_nobodys_retry(api, workers, server):

@@ -6,6 +6,7 @@
 #include "cli/files.h"
 #include "cli/help.h"
 #include "cli/logs.h"
+#include "cli/tail.h"
 #include "cli/shape.h"
 #include "cli/sse.h"
 #include "cli/view.h"
