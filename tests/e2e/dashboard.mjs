@@ -199,6 +199,30 @@ async function whyItFailed(page, s) {
   if (fake) check((await page.locator('.evidence .tail').textContent()).endsWith('got -1'), 'with the end of its log');
 }
 
+/** Of a step on two workers, whose second rank ended it. */
+async function ranks(page) {
+  step = 'ranks';
+  await page.goto(`${base}/runs/run_3`);
+  const cause = page.locator('tr', { hasText: 'the cause' });
+  await cause.waitFor({ timeout: WAIT });
+  check((await cause.innerText()).includes('gpu-02'), 'the rank that ended all is named');
+  await page.getByText('End of the log of rank 1').waitFor({ timeout: WAIT });
+  await accessible(page, 'ranks');
+  await shot(page, 'ranks-light');
+  await page.goto(`${base}/runs/run_3?tab=logs&step=train`);
+  const count = page.locator('.log-count');
+  await count.getByText('31 lines').waitFor({ timeout: WAIT });
+  await page.getByLabel('Rank').selectOption({ label: '1 on gpu-02 – failed' });
+  await count.getByText('5 lines').waitFor({ timeout: WAIT });
+  check(new URL(page.url()).searchParams.get('rank') === '1', 'the log of another rank has an address');
+  await page.getByLabel('Attempt').selectOption({ label: '1 – cancelled' });
+  await count.getByText('31 lines').waitFor({ timeout: WAIT });
+  check(new URL(page.url()).searchParams.get('attempt') === 'att_first_1', 'the rank stays when one looks at another attempt');
+  await page.goto(`${base}/runs/run_3?tab=logs&step=evaluate`);
+  await page.getByText('evaluate did not start').waitFor({ timeout: WAIT });
+  await page.getByText('It needs train, which did not succeed').waitFor({ timeout: WAIT });
+}
+
 async function nowhere(page) {
   step = 'no such page';
   await page.emulateMedia({ colorScheme: 'light' });
@@ -277,6 +301,7 @@ try {
   await everyPage(page, s, decision);
   await whyItFailed(page, s);
   await nowhere(page);
+  if (fake) await ranks(page);
   if (fake || process.env.CANCEL) {
     await cancel(page, s);
     await runAgain(page, s);

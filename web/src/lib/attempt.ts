@@ -1,6 +1,6 @@
 // What the end of an attempt rests on, in the words of people: its evidence beside exit code or signal. What later
 // versions add is kept as it came.
-import type { Attempt, Json, JsonObject } from '../api/types';
+import type { Attempt, Json, JsonObject, Step } from '../api/types';
 import { isObject } from '../ui/json';
 import { bytes, duration } from './format';
 
@@ -66,4 +66,31 @@ export function attemptEvidence(a: Pick<Attempt, 'exit_code' | 'signal' | 'reaso
   ].filter((f): f is { name: string; value: string } => !!f);
   const tail = Array.isArray(e.log_tail) ? e.log_tail.map(String) : [];
   return { facts, tail, rest: Object.fromEntries(Object.entries(e).filter(([k]) => !KNOWN.has(k))) };
+}
+
+type Ranked = Pick<Attempt, 'id' | 'number' | 'rank' | 'ranks' | 'state' | 'reason' | 'ended_at'>;
+
+/** Whether its step runs on several workers, each of which is a row of its own. */
+export const isGang = (a: Pick<Attempt, 'ranks'>) => a.ranks > 1;
+
+/** Of a step that has ended on several workers: the rank whose end was that of all, as the step's own reason says. */
+export function causeOf<A extends Ranked>(attempts: A[], step: Pick<Step, 'attempts' | 'reason'>): A | undefined {
+  const all = attempts.filter((a) => isGang(a) && a.number === step.attempts && !!step.reason && a.reason === step.reason && (a.state === 'failed' || a.state === 'lost'));
+  return all.sort((a, b) => (a.ended_at ?? '').localeCompare(b.ended_at ?? ''))[0];
+}
+
+/** What of a log's address says whose log it is: the newest attempt's needs no id, and goes on with the next attempt. */
+export function logQuery(a: Ranked, newest: number): { attempt: string | undefined; rank: string | undefined } {
+  return a.number === newest ? { attempt: undefined, rank: a.rank > 0 ? String(a.rank) : undefined } : { attempt: a.id, rank: undefined };
+}
+
+/** The attempt that an address means. */
+export function attemptAt<A extends Ranked>(attempts: A[], query: { attempt?: string; rank?: string }, newest: number): A | undefined {
+  if (query.attempt) return attempts.find((a) => a.id === query.attempt);
+  return attempts.find((a) => a.number === newest && a.rank === Number(query.rank ?? 0));
+}
+
+/** One for each number, of the rank that is looked at, and all ranks of the number that is looked at. */
+export function choices<A extends Ranked>(attempts: A[], at: A): { numbers: A[]; ranks: A[] } {
+  return { numbers: attempts.filter((a) => a.rank === at.rank), ranks: attempts.filter((a) => a.number === at.number) };
 }

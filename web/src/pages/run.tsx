@@ -39,7 +39,7 @@ export function StepPicker({ steps, at }: { steps: Step[]; at: Step }) {
   return (
     <nav class="picker" aria-label="Step">
       {steps.map((s) => (
-        <a href={withQuery(url, { step: s.name, attempt: undefined })} aria-current={s.id === at.id ? 'true' : undefined}>
+        <a href={withQuery(url, { step: s.name, attempt: undefined, rank: undefined })} aria-current={s.id === at.id ? 'true' : undefined}>
           <Glyph of={s.state} /> {s.name}
         </a>
       ))}
@@ -109,7 +109,7 @@ function Head({ run, onCancel, onRerun }: { run: Run; onCancel: () => void; onRe
         )
       }
     >
-      {run.message && run.state !== 'succeeded' && (
+      {run.message && (
         <p class={`reason r-${run.state}`}>
           {run.message}
           {run.reason && <code class="reason-code">{run.reason}</code>}
@@ -200,7 +200,7 @@ function Body({ run, steps }: { run: Run; steps: Step[] }) {
       />
       {picker}
       {tab === 'overview' && <RunOverview run={run} steps={steps} selected={step} />}
-      {tab === 'logs' && step && <LogView key={`${step.id}${query.attempt ?? ''}`} step={step} />}
+      {tab === 'logs' && step && <LogView key={`${step.id}${query.attempt ?? ''}/${query.rank ?? ''}`} step={step} />}
       {tab === 'metrics' && step && <RunMetrics key={step.id} step={step} active={isActive(run.state)} />}
       {tab === 'artifacts' && step && <RunArtifacts key={step.id} step={step} />}
       {tab === 'config' && <Config run={run} step={step} />}

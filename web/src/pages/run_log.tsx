@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { useList } from '../api/resource';
 import type { Attempt, LogLine, Step } from '../api/types';
 import { tokens } from '../lib/ansi';
+import { attemptAt, choices, logQuery } from '../lib/attempt';
 import { bytes, clock, count, plural, time } from '../lib/format';
 import { useKeys } from '../lib/keys';
 import { type Viewport, atEnd, scrollTo, visibleRows } from '../lib/rows';
@@ -137,21 +138,45 @@ function GoTo({ go }: { go: (r: LineRange) => void }) {
   );
 }
 
+/** Whose log it is: of which attempt, and of which of its ranks. */
 function Attempts({ step }: { step: Step }) {
   const [query, setQuery] = useQuery();
-  const attempts = useList<Attempt>(step.attempts > 1 ? api(['steps', step.id, 'attempts'], { limit: 100 }) : undefined);
-  if (!attempts.data) return null;
+  const attempts = useList<Attempt>(step.attempts > 1 || step.nodes > 1 ? api(['steps', step.id, 'attempts'], { limit: 500 }) : undefined);
+  const at = attempts.data && attemptAt(attempts.data, query, step.attempts);
+  if (!attempts.data || !at) return null;
+  const { numbers, ranks } = choices(attempts.data, at);
+  const list = attempts.data;
+  const go = (id: string) => {
+    const a = list.find((x) => x.id === id);
+    if (a) setQuery(logQuery(a, step.attempts));
+  };
   return (
-    <label>
-      Attempt{' '}
-      <select value={query.attempt ?? step.attempt_id} onChange={(e) => setQuery({ attempt: e.currentTarget.value === step.attempt_id ? undefined : e.currentTarget.value })}>
-        {attempts.data.map((a) => (
-          <option value={a.id} selected={a.id === (query.attempt ?? step.attempt_id)}>
-            {a.number} – {a.state}
-          </option>
-        ))}
-      </select>
-    </label>
+    <>
+      {numbers.length > 1 && (
+        <label>
+          Attempt{' '}
+          <select value={at.id} onChange={(e) => go(e.currentTarget.value)}>
+            {numbers.map((a) => (
+              <option value={a.id} selected={a.id === at.id}>
+                {a.number} – {a.state}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {ranks.length > 1 && (
+        <label>
+          Rank{' '}
+          <select value={at.id} onChange={(e) => go(e.currentTarget.value)}>
+            {ranks.map((a) => (
+              <option value={a.id} selected={a.id === at.id}>
+                {a.rank} on {a.worker} – {a.state}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+    </>
   );
 }
 
@@ -184,8 +209,10 @@ function Notes({ source }: { source: LogSource }) {
 export function LogView({ step }: { step: Step }) {
   const { url } = useLocation();
   const [query, setQuery] = useQuery();
-  const base = query.attempt ? api(['attempts', query.attempt, 'log']) : api(['steps', step.id, 'log']);
+  const base = query.attempt ? api(['attempts', query.attempt, 'log']) : api(['steps', step.id, 'log'], { rank: query.rank });
   const started = !!query.attempt || step.attempts > 0;
+  if (!started && step.ended_at)
+    return <Empty title={`${step.name} did not start`}>{step.message || `It was ${step.state}.`} So it has no log.</Empty>;
   if (!started)
     return (
       <Empty title={`${step.name} has not started`}>

@@ -1,7 +1,7 @@
 import { useLocation } from 'preact-iso';
 import { useList, useResource } from '../api/resource';
 import type { Attempt, Run, Step, TrackingRun } from '../api/types';
-import { attemptEvidence, logMatches } from '../lib/attempt';
+import { attemptEvidence, causeOf, isGang, logMatches, logQuery } from '../lib/attempt';
 import { bytes, number, plural } from '../lib/format';
 import { placeSteps } from '../lib/graph';
 import { isSystem } from '../lib/metrics';
@@ -126,70 +126,77 @@ function Matches({ attempt, href }: { attempt: Attempt; href: (line: number) => 
 }
 
 function Attempts({ step }: { step: Step }) {
-  const attempts = useList<Attempt>(api(['steps', step.id, 'attempts'], { limit: 100 }), {
+  const attempts = useList<Attempt>(api(['steps', step.id, 'attempts'], { limit: 500 }), {
     on: (e) => e.subject === step.id || e.parent === step.id,
     every: BUSY.includes(step.state) ? 5000 : undefined,
   });
-  const { url } = useLocation();
   return (
     <Load of={attempts} rows={2}>
-      {(list) =>
-        list.length === 0 ? (
-          <p class="dim">{step.message ?? 'No worker has taken it yet.'}</p>
-        ) : (
-          <div class="table-wrap">
-            <table class="data compact">
-              <thead>
-                <tr>
-                  <th scope="col">No.</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Worker</th>
-                  <th scope="col" class="num">Exit</th>
-                  <th scope="col">Started</th>
-                  <th scope="col" class="num">Took</th>
-                  <th scope="col" class="num">Log</th>
-                </tr>
-              </thead>
-              <tbody>
-                {list.map((a) => (
-                  <>
-                    <tr>
-                      <td>{a.number}</td>
-                      <td><State of={a.state} /></td>
-                      <td class="nowrap">
-                        {a.worker} <span class="dim">{a.runtime}</span>
-                        {a.devices.length > 0 && <div class="sub">{plural(a.devices.length, 'GPU')}</div>}
-                      </td>
-                      <td class="num">{a.exit_code ?? (a.signal ? `signal ${a.signal}` : '–')}</td>
-                      <td class="nowrap"><Time at={a.started_at} seconds /></td>
-                      <td class="num nowrap"><Took from={a.started_at} to={a.ended_at} running={['preparing', 'running', 'finishing'].includes(a.state)} /></td>
-                      <td class="num nowrap">
-                        <a href={withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id })}>{plural(a.log_lines, 'line')}</a>
-                        {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
-                      </td>
-                    </tr>
-                    {((a.message && a.message !== step.message) || a.warning || !isEmpty(a.evidence) || logMatches(a.log_matches).length > 0) && (
-                      <tr class="under">
-                        <td />
-                        <td colSpan={6}>
-                          {a.message !== step.message && a.message}
-                          {a.warning && <p class="s-warn">{a.warning}</p>}
-                          <Matches
-                            attempt={a}
-                            href={(n) => withQuery(url, { tab: 'logs', step: step.name, attempt: a.id === step.attempt_id ? undefined : a.id }) + `#L${n}`}
-                          />
-                          {!isEmpty(a.evidence) && <Evidence attempt={a} open={a.id === step.attempt_id && FAILED.includes(a.state)} />}
-                        </td>
-                      </tr>
-                    )}
-                  </>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )
-      }
+      {(list) => (list.length === 0 ? <p class="dim">{step.message ?? 'No worker has taken it yet.'}</p> : <AttemptTable step={step} list={list} />)}
     </Load>
+  );
+}
+
+function AttemptTable({ step, list }: { step: Step; list: Attempt[] }) {
+  const { url } = useLocation();
+  const gang = list.some(isGang);
+  const cause = causeOf(list, step);
+  const log = (a: Attempt) => withQuery(url, { tab: 'logs', step: step.name, ...logQuery(a, step.attempts) });
+  // The end that is read first: of the newest attempt, and of its ranks the cause.
+  const first = (a: Attempt) => FAILED.includes(a.state) && (cause ? a.id === cause.id : a.id === step.attempt_id);
+  return (
+    <div class="table-wrap">
+      <table class="data compact">
+        <thead>
+          <tr>
+            <th scope="col">No.</th>
+            {gang && <th scope="col" class="num">Rank</th>}
+            <th scope="col">State</th>
+            <th scope="col">Worker</th>
+            <th scope="col" class="num">Exit</th>
+            <th scope="col">Started</th>
+            <th scope="col" class="num">Took</th>
+            <th scope="col" class="num">Log</th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((a) => (
+            <>
+              <tr>
+                <td>{a.number}</td>
+                {gang && <td class="num">{a.rank}</td>}
+                <td>
+                  <State of={a.state} />
+                  {a.id === cause?.id && <div class="sub s-failed">the cause</div>}
+                </td>
+                <td class="nowrap">
+                  {a.worker} <span class="dim">{a.runtime}</span>
+                  {a.devices.length > 0 && <div class="sub">{plural(a.devices.length, 'GPU')}</div>}
+                </td>
+                <td class="num">{a.exit_code ?? (a.signal ? `signal ${a.signal}` : '–')}</td>
+                <td class="nowrap"><Time at={a.started_at} seconds /></td>
+                <td class="num nowrap"><Took from={a.started_at} to={a.ended_at} running={['preparing', 'running', 'finishing'].includes(a.state)} /></td>
+                <td class="num nowrap">
+                  <a href={log(a)}>{plural(a.log_lines, 'line')}</a>
+                  {!a.log_complete && a.ended_at && <div class="sub s-warn">not all has arrived</div>}
+                </td>
+              </tr>
+              {((a.message && a.message !== step.message) || a.warning || !isEmpty(a.evidence) || logMatches(a.log_matches).length > 0) && (
+                <tr class="under">
+                  <td />
+                  <td colSpan={gang ? 7 : 6}>
+                    {a.message !== step.message && a.message}
+                    {a.warning && <p class="s-warn">{a.warning}</p>}
+                    <Matches attempt={a} href={(n) => `${log(a)}#L${n}`} />
+                    {!isEmpty(a.evidence) && <Evidence attempt={a} open={first(a)} />}
+                  </td>
+                </tr>
+              )}
+            </>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

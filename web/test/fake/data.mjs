@@ -155,17 +155,30 @@ export const trainLog = (n) => log([
 ]);
 
 export const step = (runId, name, position, more) => ({
-  id: `stp_${runId.slice(4)}_${name}`, run_id: runId, name, position, needs: [], state: 'succeeded', attempts: 1, attempt_id: `att_${runId.slice(4)}_${name}`,
+  id: `stp_${runId.slice(4)}_${name}`, run_id: runId, name, position, needs: [], state: 'succeeded', attempts: 1, nodes: 1, attempt_id: `att_${runId.slice(4)}_${name}`,
   tracking_run: hash(`${runId}${name}`).slice(0, 32), outputs: name === 'train' ? { model: { kind: 'model', files: 2, bytes: 8123 } } : { predictions: { kind: 'predictions', files: 1, bytes: 5120 } },
   spec: { run: ['python3', `${name}.py`, '--from', '2001-01-01'], image: 'tidemill/python-sklearn:1', runtimes: ['docker', 'process'], resources: { cpus: 1, memory: 1073741824 }, time_limit: '10m' },
   created_at: at(0), queued_at: at(0), started_at: at(0.1), ended_at: at(0.8), ...more,
 });
 
 export const attemptOf = (s, more = {}) => ({
-  id: s.attempt_id, step_id: s.id, run_id: s.run_id, number: s.attempts, epoch: 1, worker_id: 'wrk_1', worker: 'gpu-01', runtime: 'docker', devices: ['GPU-1'],
+  id: s.attempt_id, step_id: s.id, run_id: s.run_id, number: s.attempts, rank: 0, ranks: s.nodes > 1 ? s.nodes : 0, epoch: 1, worker_id: 'wrk_1', worker: 'gpu-01', runtime: 'docker', devices: ['GPU-1'],
   state: s.state, exit_code: s.state === 'succeeded' ? 0 : s.state === 'failed' ? 1 : null, signal: null, evidence: s.state === 'failed' ? { peak_memory: 88080384, user_us: 812000, system_us: 94000, stdout_bytes: 412, stderr_bytes: 96, image_id: `sha256:${hash('image')}`, log_tail: ['training on 1003 of 2737 days, 2001-01-01 to 2003-09-30, 48 features, alpha -1', '--alpha must be 0 or more, got -1'] } : null,
   created_at: s.created_at, started_at: s.started_at, ended_at: s.ended_at, log_bytes: 4096, log_lines: 31, log_complete: s.ended_at !== null, message: s.message, reason: s.reason, ...more,
 });
+
+/** The attempts of a step on two workers: the first lost one, the second failed on rank 1. */
+export const gangOf = (s) => {
+  const stopped = { state: 'cancelled', exit_code: null, signal: 15, reason: 'gang_stopped', message: 'It was stopped because another rank ended', evidence: null };
+  const lost = { state: 'lost', exit_code: null, reason: 'worker_lost', message: 'The worker was not heard of for too long', evidence: { last_heard: s.started_at } };
+  const second = { worker_id: 'wrk_2', worker: 'gpu-02', rank: 1 };
+  return [
+    attemptOf(s, { id: 'att_first', number: 1, ...lost }),
+    attemptOf(s, { id: 'att_first_1', number: 1, ...second, ...stopped }),
+    attemptOf(s, stopped),
+    attemptOf(s, { id: `${s.attempt_id}_1`, ...second, message: 'the command ended with exit code 1' }),
+  ];
+};
 
 export const points = (n, f) => Array.from({ length: n }, (_, i) => {
   const v = Number(f(i).toFixed(4));

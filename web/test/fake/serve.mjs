@@ -46,15 +46,16 @@ class World {
       ];
     const bad = r.state === 'failed';
     return [
-      d.step(r.id, 'train', 0, bad ? { state: 'failed', attempts: 2, reason: 'exit_code', message: 'The command ended with exit code 1', outputs: {} } : {}),
-      d.step(r.id, 'evaluate', 1, { needs: ['train'], ...(bad ? { state: 'skipped', attempts: 0, attempt_id: undefined, reason: 'need_failed', message: 'It needs train, which did not succeed', started_at: null, ended_at: null, outputs: {} } : {}) }),
+      d.step(r.id, 'train', 0, bad ? { state: 'failed', attempts: 2, nodes: 2, reason: 'exit_code', message: 'rank 1 on gpu-02 ended with exit code 1; 1 other rank was stopped', outputs: {} } : {}),
+      d.step(r.id, 'evaluate', 1, { needs: ['train'], ...(bad ? { state: 'skipped', attempts: 0, attempt_id: undefined, reason: 'need_failed', message: 'It needs train, which did not succeed', started_at: null, outputs: {} } : {}) }),
     ];
   }
   step(id) {
     return Object.values(this.steps).flat().find((s) => s.id === id || s.attempt_id === id);
   }
-  logOf(id) {
+  logOf(id, rank = 0) {
     const s = this.step(id);
+    if (s && rank > 0) return { lines: d.trainLog(2), complete: true };
     if (!s) return null;
     if (s.run_id === LIVE) return { lines: this.lines, complete: s.state !== 'running' };
     if (s.id === 'stp_1_evaluate') return { lines: big, complete: true };
@@ -112,7 +113,7 @@ function page(res, items, q) {
 }
 
 function sendLog(world, res, id, q) {
-  const log = world.logOf(id);
+  const log = world.logOf(id, Number(q.get('rank') ?? 0));
   if (!log) return problem(res, 404, 'Not found', `There is no log of ${id}`);
   if (q.get('raw')) {
     res.writeHead(200, { 'Content-Type': 'text/plain; charset=utf-8' });
@@ -178,11 +179,10 @@ const ROUTES = [
   ['GET /steps/:id/attempts', (w, res, m, q) => {
     const s = w.step(m.id);
     if (!s?.attempt_id) return page(res, [], q);
-    const first = s.attempts > 1 ? [d.attemptOf(s, { id: 'att_first', number: 1, state: 'lost', exit_code: null, reason: 'worker_lost', message: 'The worker was not heard of for too long', evidence: { last_heard: s.started_at } })] : [];
-    page(res, [...first, d.attemptOf(s, { log_lines: w.logOf(s.id).lines.length })], q);
+    page(res, s.nodes > 1 ? d.gangOf(s) : [d.attemptOf(s, { log_lines: w.logOf(s.id).lines.length })], q);
   }],
   ['GET /steps/:id/log', (w, res, m, q) => sendLog(w, res, m.id, q)],
-  ['GET /attempts/:id/log', (w, res, m, q) => sendLog(w, res, m.id === 'att_first' ? 'stp_3_train' : m.id, q)],
+  ['GET /attempts/:id/log', (w, res, m, q) => sendLog(w, res, m.id.startsWith('att_first') ? 'stp_3_train' : m.id, q)],
   ['GET /tracking-runs/:id', (w, res, m) => json(res, d.tracking(m.id, Math.min(28, w.lines.length)))],
   ['GET /tracking-runs/:id/series', (w, res, m) => json(res, { items: d.series(m.id === w.steps[LIVE][0].tracking_run ? w.lines.length - 3 : 28) })],
   ['GET /tracking-runs/:id/artifacts', (w, res, m, q) => page(res, q.get('path') ? [{ path: `${q.get('path')}/residuals.png`, is_dir: false, size: 40960 }] : d.artifacts, q)],

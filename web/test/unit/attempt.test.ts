@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { attemptEvidence, logMatches } from '../../src/lib/attempt';
+import { attemptAt, attemptEvidence, causeOf, choices, logMatches, logQuery } from '../../src/lib/attempt';
+import type { Attempt } from '../../src/api/types';
 
 const bare = { exit_code: null, signal: null, reason: undefined, evidence: null };
 
@@ -27,4 +28,29 @@ test('what log policies found has a name, whether it has a label or not', () => 
     { name: 'a+', action: 'label', count: 2, line: 7, text: 'aa' },
     { name: 'oom', action: 'notify', count: 1, line: 9, text: '' },
   ]);
+});
+
+const row = (id: string, number: number, rank: number, state: Attempt['state'], reason?: string, ended_at: string | null = null) => ({ id, number, rank, ranks: 2, state, reason, ended_at });
+const gang = [
+  row('a', 1, 0, 'failed', 'exit_code', '2026-01-01T00:00:01Z'), row('b', 1, 1, 'cancelled', 'gang_stopped', '2026-01-01T00:00:02Z'),
+  row('c', 2, 0, 'failed', 'exit_code', '2026-01-01T00:00:05Z'), row('d', 2, 1, 'failed', 'exit_code', '2026-01-01T00:00:04Z'),
+];
+
+test('the rank whose end was that of all is named once the step says why', () => {
+  expect(causeOf(gang, { attempts: 2, reason: 'exit_code' })?.id).toBe('d');
+  expect(causeOf(gang, { attempts: 2, reason: 'worker_lost' })).toBeUndefined();
+  expect(causeOf(gang, { attempts: 2, reason: undefined })).toBeUndefined();
+  expect(causeOf(gang.map((a) => ({ ...a, ranks: 0 })), { attempts: 2, reason: 'exit_code' })).toBeUndefined();
+});
+
+test('a log is found by attempt and rank, and the newest attempt without its id', () => {
+  for (const a of gang) {
+    const q = logQuery(a, 2);
+    expect(attemptAt(gang, { ...(q.attempt ? { attempt: q.attempt } : {}), ...(q.rank ? { rank: q.rank } : {}) }, 2)?.id).toBe(a.id);
+  }
+  expect(logQuery(gang[3]!, 2)).toEqual({ attempt: undefined, rank: '1' });
+  expect(logQuery(gang[1]!, 2)).toEqual({ attempt: 'b', rank: undefined });
+  expect(attemptAt(gang, { rank: '7' }, 2)).toBeUndefined();
+  const { numbers, ranks } = choices(gang, gang[3]!);
+  expect([numbers.map((a) => a.id), ranks.map((a) => a.id)]).toEqual([['b', 'd'], ['c', 'd']]);
 });
