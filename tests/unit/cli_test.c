@@ -6,9 +6,9 @@
 #include "cli/files.h"
 #include "cli/help.h"
 #include "cli/logs.h"
-#include "cli/tail.h"
 #include "cli/shape.h"
 #include "cli/sse.h"
+#include "cli/tail.h"
 #include "cli/view.h"
 #include "lib/base/num.h"
 
