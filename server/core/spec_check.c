@@ -339,7 +339,7 @@ static bool known_name(const void *arg, struct str name, struct render_value *re
 	struct str rest = str_slice(name, 6, name.n);
 
 	*ret = (struct render_value){ .kind = RENDER_LATER };
-	if (str_is(name, "run.id") || str_is(name, "run.number"))
+	if (str_is(name, "run.id"))
 		return true;
 	if (str_starts(name, STR("inputs.")))
 		return names_find(&c->inputs, str_slice(name, 7, name.n)) >= 0;
@@ -353,13 +353,12 @@ static bool known_name(const void *arg, struct str name, struct render_value *re
 /* Suggestions are the same for all steps: inputs and the run. */
 static struct render_scope scope_of(struct check *c)
 {
-	size_t n = c->s->inputs_n + 2, at = 0;
+	size_t n = c->s->inputs_n + 1, at = 0;
 	struct str *names = arena_array_of(c->a, struct str, n);
 
 	for (size_t i = 0; i < c->s->inputs_n; i++)
 		names[at++] = arena_printf(c->a, "inputs.%.*s", STR_ARG(c->s->inputs[i]));
 	names[at++] = STR("run.id");
-	names[at++] = STR("run.number");
 	return (struct render_scope){ .find = known_name, .arg = c, .names = names, .names_n = n };
 }
 

@@ -16,7 +16,7 @@ static void example_init(struct example *x)
 	*x = (struct example){
 		.needs = { STR("train") },
 		.train_argv = { STR("python3"), STR("train.py"), STR("--from=${inputs.from}") },
-		.evaluate_argv = { STR("sh"), STR("${steps.train.outputs.rows} ${run.number}") },
+		.evaluate_argv = { STR("sh"), STR("${steps.train.outputs.rows} ${run.id}") },
 		.inputs = { STR("from"), STR("alpha") },
 		.datasets = { STR("history"), STR("labels") },
 		.models = { STR("champion") },
@@ -120,6 +120,10 @@ void test_spec_check__commands_and_references(void **state)
 	example_init(&x);
 	x.train_argv[2] = STR("${inputs.form}");
 	fails(&x, "/steps/train/run/2", "there is no 'inputs.form'; did you mean 'inputs.from'?");
+	example_init(&x);
+	/* Not every run has one: that of a file of its own is of no pipeline that counts. */
+	x.train_argv[2] = STR("${run.number}");
+	fails(&x, "/steps/train/run/2", "there is no 'run.number'");
 	example_init(&x);
 	x.env[1].value = STR("${window.start}");
 	fails(&x, "/steps/train/env/A", "there is no 'window.start'");
