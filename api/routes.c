@@ -205,7 +205,7 @@ const struct route routes[] = {
 		IN(alias_put), OUT(alias),
 		.doc = "Move an alias; If-Match when it exists, force when the gate said no" },
 	{ "aliases.delete", "DELETE", P "/models/{model}/aliases/{alias}", PERM_OPERATE, .ok = 204,
-		EMPTY, .doc = "Remove an alias" },
+		EMPTY, .doc = "Remove an alias, unless a monitor watches what has it" },
 	{ "aliases.history", "GET", P "/models/{model}/aliases", PERM_READ, .ok = 200,
 		LIST(alias_change), .doc = "Who moved which alias when and why, newest first" },
 

@@ -87,16 +87,23 @@ WHERE m.project_id = $1 AND m.name = $2;
 -- params: model_id text, alias text, target text, expected text, cause text, note text, actor text
 SELECT alias_move($1, $2, $3, $4, $5, $6, $7);
 
+-- Row when there is such an alias; monitor: one that watches it, and so it stays.
 -- name: alias_delete :one
 -- params: project_id text, model text, alias text, actor text
-WITH gone AS (
-	DELETE FROM model_alias a USING model m WHERE m.project_id = $1 AND m.name = $2 AND a.model_id = m.id AND a.alias = $3
+WITH held AS (
+	SELECT a.model_id, a.alias, a.version_id, (SELECT o.name FROM monitor o WHERE o.project_id = $1 AND o.model_id = m.id AND o.alias = $3
+		ORDER BY o.name LIMIT 1) AS monitor
+	FROM model_alias a JOIN model m ON m.id = a.model_id WHERE m.project_id = $1 AND m.name = $2 AND a.alias = $3 FOR UPDATE OF a
+), gone AS (
+	DELETE FROM model_alias a USING held h WHERE h.monitor IS NULL AND a.model_id = h.model_id AND a.alias = h.alias
 	RETURNING a.model_id, a.alias, a.version_id
 ), told AS (
 	INSERT INTO event (project_id, type, subject, actor) SELECT $1, 'model.alias_removed', model_id, $4 FROM gone
+), noted AS (
+	INSERT INTO model_alias_history (model_id, alias, version_id, previous_id, cause, note, actor)
+	SELECT model_id, alias, NULL, version_id, 'api', '', $4 FROM gone
 )
-INSERT INTO model_alias_history (model_id, alias, version_id, previous_id, cause, note, actor)
-SELECT model_id, alias, NULL, version_id, 'api', '', $4 FROM gone RETURNING model_id;
+SELECT coalesce(monitor, '') AS monitor FROM held;
 
 -- name: alias_history :many
 -- params: project_id text, model text, before text, count bigint

@@ -328,10 +328,19 @@ static void alias_put(struct call *c)
 
 static void alias_delete_on_done(struct call *c, const struct db_rows *rows)
 {
-	if (rows[0].n == 0)
+	struct err e;
+
+	if (rows[0].n == 0) {
 		call_not_found(c, "alias of the model");
-	else
+	} else if (db_str(&rows[0], 0, 0).n != 0) {
+		(void)err_set(&e, ERR_CONFLICT,
+			"the monitor %.*s watches what has this alias: remove the monitor, or let "
+			"it watch another alias, first",
+			STR_ARG(db_str(&rows[0], 0, 0)));
+		call_fail(c, &e);
+	} else {
 		call_reply_empty(c);
+	}
 }
 
 static void alias_delete(struct call *c)

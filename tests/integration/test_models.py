@@ -324,6 +324,11 @@ def test_aliases(server, api, data):
                                                  "spec": spec}, expect=422).json()
         assert bad["errors"][0]["pointer"] == "/spec/subject/alias"
     api.put(f"{BASE}/models/nobody/aliases/blue", {"version": 1}, expect=404)
+    spec["subject"]["alias"] = "blue"
+    api.put(f"{BASE}/monitors/watch", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "watch"}, "spec": spec}, expect=200)
+    assert "the monitor watch watches what has this alias" in api.delete(url, expect=409).json()["detail"]
+    assert api.get(url, expect=200).json()["number"] == 2
+    api.delete(f"{BASE}/monitors/watch", expect=204)
     api.delete(url, expect=204)
     api.delete(url, expect=404)
     history = api.get(f"{BASE}/models/hand/aliases", expect=200).json()["items"]
