@@ -646,6 +646,8 @@ def test_of_several_documents_none_is_sent_when_one_is_refused(real, tmp_path):
     bad.write_text(HEAD % "bad" + "  steps:\n    a: {run: x, needs: [a]}\n")
     assert f"{bad}:6:25: /spec/steps/a/needs/0: a step cannot need itself" in real.run("apply", "-f", good, "-f", bad, expect=2).stderr
     real.run("pipeline", "show", "whole", expect=3)
+    own = triggered(tmp_path, "own", "own")
+    assert f"{own}:7:16: /spec/triggers/0/pipeline/name: a pipeline cannot" in real.run("apply", "-f", good, "-f", own, expect=2).stderr
     one, two, three = triggered(tmp_path, "one", "three"), triggered(tmp_path, "two", "one"), triggered(tmp_path, "three", "two")
     said = real.run("apply", "-f", good, "-f", one, "-f", two, "-f", three, expect=2).stderr
     assert f"{three}:7:16: /spec/triggers/0/pipeline/name: runs of two start at the end of this" in said
