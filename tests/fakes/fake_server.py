@@ -28,6 +28,7 @@ class Attempt:
         self.reported = None      # the last sync_attempt
         self.states = []          # every state that was seen, in order
         self.cancel = None        # reason
+        self.told = 0             # how often that was said
         self.ranks = None         # of its gang, once it may begin: address and port of each
         self.log = bytearray()
         self.final = None
@@ -61,6 +62,7 @@ class FakeServer:
         self.attempts, self.blobs = {}, {}
         self.down = False
         self.keep = False          # say "forget" to nobody
+        self.nag = set()           # attempts that are told 20 times to end, though they know
         self.mute = False          # no exchange is answered; all else is
         self.hold_blobs = False    # no blob is given out yet
         self.slow_log = 0.0        # seconds per piece of log
@@ -186,7 +188,8 @@ class FakeServer:
             if mine["state"] in TERMINAL:
                 if not self.keep:
                     reply["forget"].append(name)
-            elif x.cancel and not mine.get("cancelling"):
+            elif x.cancel and (not mine.get("cancelling") or (name in self.nag and x.told < 20)):
+                x.told += 1
                 reply["cancel"].append({"attempt": name, "epoch": x.epoch, "reason": x.cancel})
             elif x.ranks and mine.get("ready") and not mine.get("released"):
                 self.counts["release"] = self.counts.get("release", 0) + 1

@@ -14,7 +14,7 @@ from harness import Postgres, Server, until
 from spool import Attempt, Worker, frame, sse
 
 SOAK = bool(os.environ.get("SOAK"))
-STALLED, LINES, PARTS = 100, 4000, 30 if SOAK else 10
+STALLED, LINES, PARTS = 100, 4000, 30 if SOAK else 8
 READERS = 10 if SOAK else 2  # of them, which read on in the end
 WRITE_DEADLINE = 30  # seconds without a byte that the client takes
 

@@ -1,22 +1,19 @@
 """Exit 137 told apart: who ended a container, on a real daemon, with and without live-restore."""
 import datetime
-import http.client
-import http.server
 import json
 import os
 import re
 import shutil
 import signal
-import socket
-import socketserver
 import subprocess
 import sys
 import tempfile
-import threading
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from docker_proxy import DockerProxy, connect  # noqa: E402
 from test_docker_runtime import BUILD, DOCKERD, ROOT, root_tar  # noqa: E402,F401
 from test_worker import Worker, built, server, sh, wait_for  # noqa: E402,F401
 
@@ -148,63 +145,26 @@ def test_a_daemon_that_restarts_without_it_takes_them_along(server, worker, daem
     daemon.start()
 
 
-class Shifted(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """In front of the daemon's socket: an hour later is when containers began and ended, as they are stored when the clock is
-    set back after that."""
-    daemon_threads = True
-
-    def __init__(self, path, target):
-        self.target = target
-        super().__init__(path, ShiftedHandler)
-
-
-class ShiftedHandler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        pass
-
-    def address_string(self):
-        return "unix"
-
-    def serve(self):
-        upstream = http.client.HTTPConnection("docker")
-        upstream.sock = socket.socket(socket.AF_UNIX)
-        upstream.sock.connect(self.server.target)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        upstream.request(self.command, self.path, body, {k: v for k, v in self.headers.items() if k.lower() == "content-type"})
-        reply = upstream.getresponse()
-        data = reply.read()
-        if self.path.startswith("/containers/att_") and self.path.endswith("/json"):
-            data = re.sub(rb'"(StartedAt|FinishedAt)":"(20[^"]{17})', lambda m: b'"%s":"%s' % (m[1], (
-                datetime.datetime.fromisoformat(m[2].decode()) + datetime.timedelta(hours=1)).isoformat().encode()), data)
-        self.send_response(reply.status)
-        self.send_header("Content-Type", reply.getheader("Content-Type", "application/json"))
-        if reply.status not in (204, 304):
-            self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data if reply.status not in (204, 304) else b"")
-        upstream.close()
-
-    do_GET = do_POST = do_DELETE = serve
+def an_hour_later(path, body):
+    """When containers began and ended, as it is stored when the clock is set back after that."""
+    if not re.fullmatch("/containers/att_[0-9]+/json", path):
+        return body
+    return re.sub(rb'"(StartedAt|FinishedAt)":"(20[^"]{17})', lambda m: b'"%s":"%s' % (m[1], (
+        datetime.datetime.fromisoformat(m[2].decode()) + datetime.timedelta(hours=1)).isoformat().encode()), body)
 
 
 def test_an_end_that_is_still_to_come_by_the_clock(server, worker, daemon):  # noqa: F811
     """The clock was set back by an hour after it: nobody waits for that hour, and nothing is said that is not known."""
-    path = os.path.join(worker.folder, "docker.sock")
-    proxy = Shifted(path, daemon.socket)
-    threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
-    try:
+    with DockerProxy(daemon.socket, answer=an_hour_later) as proxy:
         worker.stop()
-        worker.settings["TIDEMILL_DOCKER_SOCKET"] = path
+        worker.settings["TIDEMILL_DOCKER_SOCKET"] = proxy.socket
         worker.start()
         ids = steps(server, {"client": WAIT, "itself": "kill -9 $$"})
         daemon.docker("kill", ids["client"])
         assert told(server.wait_end(ids["client"], 30))[:3] == ("failed", "killed_outside", None)
         assert told(server.wait_end(ids["itself"], 30)) == ("failed", "signal", None, None, 9)
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
+        assert worker.stop() == 0
+        worker.start()
 
 
 def test_a_history_that_was_lost_accuses_nobody(server, worker, daemon):  # noqa: F811
@@ -212,9 +172,7 @@ def test_a_history_that_was_lost_accuses_nobody(server, worker, daemon):  # noqa
     ids = steps(server, {"client": WAIT})
     worker.kill()
     daemon.docker("kill", ids["client"])
-    api = http.client.HTTPConnection("docker")
-    api.sock = socket.socket(socket.AF_UNIX)
-    api.sock.connect(daemon.socket)
+    api = connect(daemon.socket)
     for n in range(300):
         api.request("POST", f"/images/{IMAGE}/tag?repo=tidemill-test&tag=other")
         reply = api.getresponse()

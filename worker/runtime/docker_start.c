@@ -5,6 +5,7 @@
  */
 #include "lib/base/log.h"
 #include "lib/base/num.h"
+#include "lib/loop/timer.h"
 #include "worker/runtime/docker_gc.h"
 #include "worker/runtime/docker_images.h"
 #include "worker/runtime/docker_keep.h"
@@ -13,6 +14,7 @@
 #define START_TIMEOUT  (300 * INT64_C(1000000))
 
 enum { PULLS_MAX = 3 };
+enum { CANCEL_MS = 5000 }; /* for a daemon that does not answer, after a cancel */
 
 struct start {
 	struct docker_call base;
@@ -21,6 +23,8 @@ struct start {
 	struct docker_want want;
 	bool pulled, cancelled, made;
 	int pulls; /* an image may be taken away again before the container is made */
+	bool running; /* the daemon is asked to start it, which may take long */
+	struct loop_timer patience;
 	runtime_note_cb *note;
 	struct err failure; /* what the container is removed for */
 };
@@ -44,6 +48,12 @@ static struct start *start_of(struct docker_want *w)
 	return (struct start *)(void *)((char *)w - offsetof(struct start, want));
 }
 
+static void start_settle(struct start *s, const struct err *e)
+{
+	loop_timer_cancel(&s->patience);
+	rtcall_settle(&s->base.call, e);
+}
+
 /* The tail of every failure: removes the container when there is one. */
 static void start_fail(struct start *s, enum runtime_blame blame, const struct err *e)
 {
@@ -51,7 +61,7 @@ static void start_fail(struct start *s, enum runtime_blame blame, const struct e
 
 	s->base.call.started.blame = blame;
 	if (!s->made || s->base.d->closing) {
-		rtcall_settle(&s->base.call, e);
+		start_settle(s, e);
 		return;
 	}
 	s->failure = *e;
@@ -70,7 +80,7 @@ static void start_on_removed(void *arg, const struct fetch_reply *reply, const s
 	/* One that stays is found by list, and removed with the attempt. */
 	if (docker_answer(&s->base, reply, failed, &e) < 0)
 		log_debug("container not removed", LOG_S("attempt", s->spec->attempt), LOG_E(&e));
-	rtcall_settle(&s->base.call, &s->failure);
+	start_settle(s, &s->failure);
 }
 
 /* True when the flow has ended because it was cancelled. */
@@ -115,8 +125,18 @@ static void start_abandon(struct rtcall *c)
 {
 	struct start *s = (struct start *)(void *)c;
 
+	loop_timer_cancel(&s->patience);
 	docker_unwant_image(&s->want);
 	docker_call_abandon(c);
+}
+
+/* Whatever has become of the container, a remove ends it: the daemon does one after the other. */
+static void start_give_up(void *arg)
+{
+	struct start *s = arg;
+
+	if (s->running && s->base.request != NULL)
+		fetch_cancel(s->base.request);
 }
 
 void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
@@ -129,6 +149,7 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 
 	s->base.call.fn.started = done;
 	s->note = note;
+	loop_timer_init(&s->patience, d->calls.loop, start_give_up, s);
 	rc = runtime_spec_check(spec, &e);
 	if (rc == 0 && (!docker_image_valid(spec->image) ||
 			       (spec->image_ref != NULL && !docker_image_valid(spec->image_ref))))
@@ -169,6 +190,8 @@ bool docker_start_cancel(struct docker *d, const char *attempt)
 
 	if (c == NULL)
 		return false;
+	if (!s->cancelled)
+		loop_timer_set(&s->patience, CANCEL_MS);
 	s->cancelled = true;
 	/* The other requests are short, and what they have made must be known. */
 	if (s->want.pull != NULL) {
@@ -382,6 +405,7 @@ static void start_run(struct start *s)
 {
 	char path[DOCKER_PATH_MAX];
 
+	s->running = true;
 	docker_send(&s->base,
 		&(struct docker_request){ .method = "POST",
 			.path = docker_path(path, s->spec->attempt, "/start"),
@@ -411,6 +435,7 @@ static void start_on_running(void *arg, const struct fetch_reply *reply, const s
 	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
+	s->running = false;
 	if (rc < 0 && strstr(e.msg, "rlimit") != NULL && !s->base.d->low_limits) {
 		/* The daemon has less than we ask for, and may not raise it. */
 		log_warn("limits of steps are those of the container daemon", LOG_E(&e));
@@ -430,5 +455,5 @@ static void start_on_running(void *arg, const struct fetch_reply *reply, const s
 		return;
 	}
 	if (!start_is_over(s))
-		rtcall_settle(&s->base.call, NULL);
+		start_settle(s, NULL);
 }
