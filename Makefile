@@ -151,7 +151,7 @@ $(B)/tidemill-init: $(INIT_SRC) $(wildcard worker/init/*.h) api/frame.h
 	$(CC) -std=c11 $(CPPFLAGS_ALL) $(WARN) $(HARDEN) -Os -static -ffile-prefix-map=$(CURDIR)=. $(CFLAGS) -o $@ $(INIT_SRC)
 
 # Libraries that play hardware, and the system, for tests.
-FAKES := $(addprefix $(B)/libfake_,nvml.so nvml_old.so clock.so)
+FAKES := $(addprefix $(B)/libfake_,nvml.so nvml_old.so clock.so io.so)
 $(B)/libfake_nvml_old.so: CFLAGS_FILE := -DFAKE_NVML_OLD
 $(B)/libfake_nvml_old.so: tests/fakes/fake_nvml.c
 $(filter-out %_old.so,$(FAKES)): $(B)/libfake_%.so: tests/fakes/fake_%.c

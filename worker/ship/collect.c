@@ -143,12 +143,12 @@ static int digest_file(struct collect *c, int root, struct file *f, struct hash 
 			f->size += n;
 		}
 	}
-	if (n < 0)
+	if (n < 0) /* the host's fault, and no word about what the step has left */
 		(void)err_errno(&e, "read", f->path.p);
 	(void)close(fd);
 	hash_end(hash, digest);
 	f->digest = arena_str(c->a, str_c(hash_hex(hex, digest)));
-	return n < 0 ? wrong(c, REASON_OUTPUT_INVALID, &e) : 0;
+	return n < 0 ? wrong(c, REASON_UPLOAD_FAILED, &e) : 0;
 }
 
 /* What it holds goes with its name; that it is what the digest says, the server sees. */
@@ -190,7 +190,7 @@ static int read_value(struct collect *c, int root, const struct file *f, size_t 
 		ret->has_value = true;
 		return 0;
 	}
-	return wrong(c, REASON_OUTPUT_INVALID, &e);
+	return wrong(c, n < 0 ? REASON_UPLOAD_FAILED : REASON_OUTPUT_INVALID, &e);
 }
 
 static int read_values(struct collect *c, int root, char *bytes)
@@ -215,7 +215,7 @@ void collect_run(struct collect *c)
 	if (root < 0) {
 		struct err e;
 		(void)err_errno(&e, "open", c->root);
-		rc = wrong(c, REASON_OUTPUT_INVALID, &e);
+		rc = wrong(c, REASON_UPLOAD_FAILED, &e);
 	}
 	for (size_t i = 0; rc == 0 && i < c->outputs->n; i++) {
 		first[i] = c->n;
