@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import Server, until
+from proxy import CUT_REQUEST, FaultProxy
 from stack import Wire, Worker, attempts_of, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
 
 # Counts steps; each is in the checkpoint before it is told of.
@@ -211,3 +212,53 @@ def test_one_that_gives_way_goes_on_where_it_was(server):
     assert reached(log_of(api, two))[0] >= 5
     [h] = attempts_of(api, step_of(api, high)["id"])
     assert one["ended_at"] <= h["started_at"] and h["ended_at"] <= two["started_at"]
+
+
+# Two files that belong together, in generations; each is written when a file says so.
+PAIRS = """
+import os, sys, time
+folder, gate = os.environ["TIDEMILL_CHECKPOINT_DIR"], sys.argv[1]
+read = lambda n: open(os.path.join(folder, n)).read(8) if os.path.exists(os.path.join(folder, n)) else "none"
+print("resumed with", read("a"), read("b"), flush=True)
+if read("a") != "none":
+    sys.exit(0)
+for generation in (1, 2):
+    while generation > 1 and not os.path.exists(gate):
+        time.sleep(0.05)
+    for name in "ab":
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(("%07d" % generation + name) * 40000)
+    print("generation", generation, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_checkpoint_whose_way_was_cut_is_none(server):
+    """The worker is lost when one file of the second checkpoint is at the server and the other is not: the next attempt gets
+    the first one, whole."""
+    api, cut = server.admin(), []
+
+    def rule(request):
+        if not cut or request.method != "PUT" or "/blobs/" not in request.path:
+            return None
+        cut.append(request.path)
+        return None if len(set(cut)) == 2 else CUT_REQUEST  # cut[0] says that it is on
+    with FaultProxy(server.port, rule) as proxy:
+        with worker_of(server, "p8", "c8", checkpoint_every="1s", url=f"http://127.0.0.1:{proxy.port}") as one:
+            gate = one.dir / "gate"
+            step = {"placement": {"pool": "p8"}, "run": ["/usr/bin/python3", "-c", PAIRS, str(gate)],
+                    "on_lost": {"lost_after": "10s"}, "retries": {"infra": 5, "backoff": {"first": "0s"}}}
+            run = submit(api, "ckpt", pipeline("pairs", {"s": step}))["id"]
+            until(lambda: step_of(api, run)["checkpoint_attempt"] == 1, 60, 0.1, "the checkpoint does not reach the server")
+            cut.append("")
+            gate.touch()
+            until(lambda: proxy.done[CUT_REQUEST] >= 2, 60, 0.05, "the second checkpoint is not on its way")
+            one.kill()
+            one.end_steps()
+            with worker_of(server, "p8", "c9") as two:
+                assert wait_for_run(api, run, 120)["state"] == "succeeded"
+                attempts = sorted(attempts_of(api, step_of(api, run)["id"]), key=lambda a: a["number"])
+                assert [a["state"] for a in attempts] == ["lost", "succeeded"]
+                assert log_of(api, attempts[0]) == "resumed with none none\ngeneration 1\ngeneration 2\n"
+                assert log_of(api, attempts[1]) == "resumed with 0000001a 0000001b\n"
+                two.stop()
