@@ -12,12 +12,12 @@ import threading
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from test_docker_runtime import DOCKERD, daemon, root_tar  # noqa: E402,F401
+from test_docker_runtime import DOCKERD, root_tar  # noqa: E402,F401
 from test_worker import Worker, built, server, sh, wait_for  # noqa: E402,F401
 from registry import OwnRegistry  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a private daemon needs root")
-DISK, MARK = 224 << 20, 24 << 20
+DISK, MARK = 160 << 20, 12 << 20
 
 
 def docker(d, *args, check=True, **how):
@@ -128,7 +128,6 @@ def test_an_image_with_another_name_stays(server, small, registries):  # noqa: F
         assert held in images(small)
         assert w.stop() == 0, w.text()
     finally:
-        docker(small, "rmi", "of-a-person:1", check=False)
         w.close()
 
 
@@ -175,24 +174,30 @@ class Between:
 
 
 @pytest.fixture
-def between(daemon):  # noqa: F811
+def plain(small):
+    docker(small, "import", "-", "tidemill-test:1", input=root_tar())
+    return small
+
+
+@pytest.fixture
+def between(plain):
     made = []
 
     def make(rule):
-        made.append(Between(daemon, rule))
-        return {**daemon, "socket": made[-1].path}
+        made.append(Between(plain, rule))
+        return {**plain, "socket": made[-1].path}
     yield make
     for b in made:
         b.close()
 
 
-def test_an_image_that_is_taken_away_is_pulled_again(server, daemon, between, registries):  # noqa: F811
+def test_an_image_that_is_taken_away_is_pulled_again(server, plain, between, registries):  # noqa: F811
     """Between the look at the image and its container, as our own making of room does."""
     image, taken = f"{registries[1].image}:1", []
 
     def rule(head):
         if head.startswith(b"POST /containers/create") and not taken:
-            taken.append(docker(daemon, "rmi", image))
+            taken.append(docker(plain, "rmi", image))
     w = worker_on(server, between(rule))
     try:
         a = step(server, image, "head -c 3 /mark; echo")
@@ -200,11 +205,11 @@ def test_an_image_that_is_taken_away_is_pulled_again(server, daemon, between, re
         assert taken and server.output(a).decode().count(f"pulling {image}") >= 2
         assert w.stop() == 0, w.text()
     finally:
-        docker(daemon, "rmi", image, check=False)
+        docker(plain, "rmi", image, check=False)
         w.close()
 
 
-def test_a_removal_in_progress_is_waited_for(server, daemon, between):  # noqa: F811
+def test_a_removal_in_progress_is_waited_for(server, plain, between):  # noqa: F811
     """The daemon's 409 does not say that the container is gone."""
     asked = []
 
@@ -219,15 +224,15 @@ def test_a_removal_in_progress_is_waited_for(server, daemon, between):  # noqa: 
     try:
         a = step(server, "tidemill-test:1", "true")
         server.wait_end(a, 60)
-        assert len(asked) >= 4 and a not in docker(daemon, "ps", "-a", "--format", "{{.Names}}").split()
+        assert len(asked) >= 4 and a not in docker(plain, "ps", "-a", "--format", "{{.Names}}").split()
         assert w.stop() == 0, w.text()
     finally:
         w.close()
 
 
-def test_a_runtime_that_is_not_offered_any_more(server, daemon):  # noqa: F811
+def test_a_runtime_that_is_not_offered_any_more(server, plain):  # noqa: F811
     """Its containers go on and come to their own end; only nothing new begins there."""
-    w = worker_on(server, daemon)
+    w = worker_on(server, plain)
     try:
         a = step(server, "tidemill-test:1", "echo up; while [ ! -e $TIDEMILL_OUTPUT/go ]; do sleep 0.05; done; exit 5")
         server.wait(lambda s: b"up" in s.output(a), 60)
@@ -238,11 +243,11 @@ def test_a_runtime_that_is_not_offered_any_more(server, daemon):  # noqa: F811
                     any(x["id"] == a and x["state"] == "running" for x in s.last_sync["attempts"]), 60)
         refused = server.wait_end(step(server, "tidemill-test:1", "true"), 60)
         assert refused["reason"] == "runtime_failed" and "offers none" in refused["message"]
-        assert a in docker(daemon, "ps", "--format", "{{.Names}}").split()
+        assert a in docker(plain, "ps", "--format", "{{.Names}}").split()
         open(w.dir(a, "out", "go"), "w").close()
         end = server.wait_end(a, 60)
         assert (end["state"], end["exit_code"]) == ("failed", 5)
-        assert a not in docker(daemon, "ps", "-a", "--format", "{{.Names}}").split()
+        assert a not in docker(plain, "ps", "-a", "--format", "{{.Names}}").split()
         assert w.stop() == 0, w.text()
     finally:
         w.close()

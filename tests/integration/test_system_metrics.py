@@ -44,7 +44,7 @@ def worker(server, api, project):
 
 
 def test_a_process(api, project, worker):
-    run = submit(api, project, pipeline("usage", {"work": busy(3, **{"resources": {"cpus": 1, "gpus": 1}})}))
+    run = submit(api, project, pipeline("usage", {"work": busy(2.2, **{"resources": {"cpus": 1, "gpus": 1}})}))
     assert wait_for_run(api, run["id"])["state"] == "succeeded"
     tracking = tracked(api, run)
     seen = latest(api, tracking)
@@ -120,7 +120,7 @@ def test_they_wait_for_the_server(server, api, project, worker):
 @pytest.mark.skipif(os.getuid() != 0, reason="a private daemon needs root")
 def test_a_container(server, api, project, daemon):  # noqa: F811
     """Its limits are what the figures are parts of, and how much it was held back stands there."""
-    script = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; head -c 50000000 /dev/zero > /tmp/x; sleep 1.2"
+    script = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; head -c 50000000 /dev/zero > /tmp/x; sleep 1.2"
     with Worker(server, "usage-docker", runtimes="docker", docker_socket=daemon["socket"], docker_network="none",
                 system_metrics_every="1s"):
         run = submit(api, project, pipeline("usage-docker", {"work": {
@@ -130,7 +130,7 @@ def test_a_container(server, api, project, daemon):  # noqa: F811
         tracking = tracked(api, run)
         seen = latest(api, tracking)
         assert 1 < max(p["value"] for p in history(api, tracking, "system/cpu_throttled_percentage")) <= 100
-        assert seen["system/cpu_throttled_seconds"] > 0.1
+        assert seen["system/cpu_throttled_seconds"] > 0.05
         assert 10 < max(p["value"] for p in history(api, tracking, "system/cpu_utilization_percentage")) < 130
         memory = [p["value"] for p in history(api, tracking, "system/system_memory_usage_megabytes")]
         part = [p["value"] for p in history(api, tracking, "system/system_memory_usage_percentage")]
