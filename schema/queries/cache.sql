@@ -1,19 +1,27 @@
 -- The cache of steps. What is the same is in the digest of server/sched/cache_key.h.
 
 -- What keys are made of, of steps of one run, in the order in which they are asked for. Names hold neither spaces nor newlines.
+-- What a step has put out is read once, however many need it; many: it is too much to be read at all.
 -- name: cache_facts :many
--- params: ids text[], images text[]
+-- params: run_id text, ids text[], images text[], files bigint
+WITH x AS MATERIALIZED (
+	SELECT x.ord, x.image, s.needs FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS x(id, image, ord) JOIN step s ON s.id = x.id
+), need AS MATERIALIZED (
+	SELECT n.id, n.name, (SELECT coalesce(sum((o.value ->> 'files')::bigint), 0) FROM jsonb_each(n.outputs) o) > $4 AS many
+	FROM step n WHERE n.run_id = $1 AND n.name IN (SELECT unnest(x.needs) FROM x)
+), put_out AS MATERIALIZED (
+	SELECT n.name, n.many, CASE WHEN NOT n.many THEN encode(sha256(convert_to(coalesce((
+		SELECT string_agg(encode(o.digest, 'hex') || ' ' || o.name || ' ' || octet_length(o.path) || ' ' || o.path, E'\n'
+			ORDER BY o.name, o.path) FROM step_output o WHERE o.step_id = n.id), ''), 'UTF8')), 'hex') END AS digest FROM need n
+)
 SELECT r.repository, r.commit, r.no_cache,
 	coalesce((SELECT string_agg(d.name || ' ' || encode(v.digest, 'hex'), E'\n' ORDER BY d.name)
 		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id WHERE d.run_id = r.id), '') AS datasets,
 	coalesce((SELECT string_agg(m.key || ' ' || m.value, E'\n' ORDER BY m.key) FROM jsonb_each_text(r.models) m), '') AS models,
-	coalesce((SELECT string_agg(n.name || ' ' || encode(sha256(convert_to(coalesce((
-			SELECT string_agg(encode(o.digest, 'hex') || ' ' || o.name || ' ' || octet_length(o.path) || ' ' || o.path, E'\n'
-				ORDER BY o.name, o.path) FROM step_output o WHERE o.step_id = n.id), ''), 'UTF8')), 'hex'), E'\n' ORDER BY n.name)
-		FROM step n WHERE n.run_id = r.id AND n.name = ANY (s.needs)), '') AS inputs,
+	coalesce((SELECT string_agg(p.name || ' ' || p.digest, E'\n' ORDER BY p.name) FROM put_out p WHERE p.name = ANY (x.needs)), '') AS inputs,
+	EXISTS (SELECT 1 FROM put_out p WHERE p.name = ANY (x.needs) AND p.many) AS many,
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = r.id AND i.image = x.image), '') AS image_ref
-FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, image, ord) JOIN step s ON s.id = x.id JOIN run r ON r.id = s.run_id
-ORDER BY x.ord;
+FROM x JOIN run r ON r.id = $1 ORDER BY x.ord;
 
 -- The newest step of the project that is the same, has succeeded and is not too old; as old as it is by the one that really ran.
 -- Not one whose artifacts retention may have taken. image: the digest that it must have run in, or ''.

@@ -62,8 +62,8 @@ WHERE s.id = ANY ($1) AND s.id = x.id;
 UPDATE step s SET spec = x.spec, written = s.spec, late = false FROM unnest($1::text[], $2::jsonb[]) AS x(id, spec)
 WHERE s.id = ANY ($1) AND s.id = x.id;
 
--- What a step is that stands for another one: its outputs, last metrics, params, tags and artifacts, none of them copied byte by
--- byte.
+-- What a step is that stands for another one: its outputs, params, tags and artifacts, none of them copied byte by byte, and
+-- the last of its metrics, but for those of the host that it ran on.
 -- name: engine_take :exec
 -- params: ids text[], sources text[]
 WITH x AS (
@@ -73,14 +73,17 @@ WITH x AS (
 ), files AS (
 	INSERT INTO step_output (step_id, name, path, size, digest)
 	SELECT x.id, o.name, o.path, o.size, o.digest FROM x JOIN step_output o ON o.step_id = x.source ON CONFLICT DO NOTHING
+), own AS MATERIALIZED (
+	SELECT l.* FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking JOIN metric_key k ON k.id = l.key_id
+	WHERE NOT starts_with(k.key, 'system/')
 ), points AS (
 	INSERT INTO metric (made, tracking_id, key_id, step, time, value, is_nan)
 	SELECT x.made, x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
-	FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+	FROM x JOIN own l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
 ), latest AS (
 	INSERT INTO metric_latest (tracking_id, key_id, step, time, value, is_nan)
 	SELECT x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
-	FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+	FROM x JOIN own l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
 ), params AS (
 	INSERT INTO param (tracking_id, key, value) SELECT x.tracking_id, p.key, p.value
 	FROM x JOIN param p ON p.tracking_id = x.source_tracking ON CONFLICT DO NOTHING

@@ -7,6 +7,8 @@
 #include "server/app.h"
 #include "server/sched/cache_key.h"
 
+enum { NEED_FILES_MAX = 100000 }; /* of what a step needs; one that needs more is always run */
+
 struct cache_flow {
 	struct app *app;
 	struct arena *arena;
@@ -51,7 +53,7 @@ void cache_look(struct app *app, struct arena *a, struct plan_run *run, const st
 		images[i] = want_at(f, i)->spec->image;
 	}
 	struct db_unit *u = db_unit(app->db, a);
-	engine_store_cache_facts(u, ids, images, n);
+	engine_store_cache_facts(u, run->id, ids, images, n, NEED_FILES_MAX);
 	db_send(u, DB_READ, look_on_facts, f);
 }
 
@@ -76,9 +78,11 @@ static void ask_for(struct cache_flow *f, const struct db_rows *r, size_t row)
 		.inputs = column(f, r, row, "inputs") };
 	struct str image;
 
+	s->cached = c;
+	if (cache_counts(want->spec, CACHE_INPUTS) && db_bool(r, row, db_col(r, "many")))
+		return;
 	cache_key(want->spec, s->matrix_of.n != 0 ? s->matrix_of : s->name, &facts, f->arena, key);
 	c->key = (struct str){ (const char *)key, HASH_SIZE };
-	s->cached = c;
 	if (db_bool(r, row, db_col(r, "no_cache")) ||
 		!cache_image(want->spec, column(f, r, row, "image_ref"), &image))
 		return;

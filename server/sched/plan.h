@@ -28,7 +28,7 @@ struct plan_value {
 
 /* What the cache says of a step. */
 struct plan_cached {
-	struct str key;
+	struct str key; /* "": it has none, and is run */
 	struct str step, run; /* that it is the same as; "": none was found */
 };
 

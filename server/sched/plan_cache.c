@@ -40,8 +40,10 @@ bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec)
 		p->leaves = true;
 		return false;
 	}
-	p->keyed[p->keyed_n] = s->id;
-	p->keys[p->keyed_n++] = c->key;
+	if (c->key.n != 0) {
+		p->keyed[p->keyed_n] = s->id;
+		p->keys[p->keyed_n++] = c->key;
+	}
 	if (!plan_is_hit(s))
 		return true;
 	p->hits[p->cache_hits] = s->id;

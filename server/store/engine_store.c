@@ -97,10 +97,11 @@ void engine_store_gather(struct db_unit *u, const struct str *ids, size_t n)
 		db_stmt(u, SQL_ENGINE_GATHER, DB_TEXTS(ids, n));
 }
 
-void engine_store_cache_facts(
-	struct db_unit *u, const struct str *ids, const struct str *images, size_t n)
+void engine_store_cache_facts(struct db_unit *u, struct str run_id, const struct str *ids,
+	const struct str *images, size_t n, int64_t files)
 {
-	db_stmt(u, SQL_CACHE_FACTS, DB_TEXTS(ids, n), DB_TEXTS(images, n));
+	db_stmt(u, SQL_CACHE_FACTS, DB_TEXT(run_id), DB_TEXTS(ids, n), DB_TEXTS(images, n),
+		DB_INT(files));
 }
 
 void engine_store_cache_find(struct db_unit *u, struct str project_id, const struct str *keys,

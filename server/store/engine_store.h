@@ -49,9 +49,10 @@ void engine_store_values(
 /* Fails the unit with TM001 when its group has let another one in meanwhile. */
 void engine_store_run_admitted(struct db_unit *u, struct str run_id);
 
-/* Of the cache: columns as in schema/queries/cache.sql. ages: microseconds. */
-void engine_store_cache_facts(
-	struct db_unit *u, const struct str *ids, const struct str *images, size_t n);
+/* Of the cache: columns as in schema/queries/cache.sql. files: of how many it reads the digests at
+ * most; ages: microseconds. */
+void engine_store_cache_facts(struct db_unit *u, struct str run_id, const struct str *ids,
+	const struct str *images, size_t n, int64_t files);
 void engine_store_cache_find(struct db_unit *u, struct str project_id, const struct str *keys,
 	const struct str *images, const int64_t *ages, size_t n);
 void engine_store_cache_keys(

@@ -74,6 +74,9 @@ void test_plan_cache__a_step_is_looked_up_before_it_is_queued(void **state)
 	assert_false(plan_leaves(p.plan));
 	check_states(&p, STEP_QUEUED, STEP_WAITING, STEP_WAITING);
 	assert_int_equal(plan_queue(p.plan)->n, 1);
+	p.none.key = STR("");
+	make(&p);
+	check_states(&p, STEP_QUEUED, STEP_WAITING, STEP_WAITING);
 	arena_drop(p.a);
 }
 
