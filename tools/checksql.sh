@@ -1,6 +1,6 @@
 #!/bin/bash
 # Migrates an empty database and prepares every statement of schema/queries there: names, types and columns that are not
-# so fail here, with file and line, and not in a request. The cluster is kept in build/checksql between calls (but runs
+# so fail here, with file and line, and not in a request. So do migrations that would hold up a large table. The cluster is kept in build/checksql between calls (but runs
 # during them only), and so is the database as long as the migrations are the same.
 # usage: checksql.sh [SCHEMA_FOLDER]
 set -euo pipefail
@@ -11,6 +11,8 @@ shopt -s nullglob
 migrations=("$schema"/migrations/*.sql)
 queries=("$schema"/queries/*.sql)
 [ ${#queries[@]} -gt 0 ] || { echo "checksql: there are no statements in $schema/queries"; exit 0; }
+
+awk -f tools/migrations.awk "${migrations[@]}" /dev/null
 
 # The cluster's user must be able to reach the folder, which a home folder may not allow.
 dir=${CHECKSQL_DIR:-$PWD/build/checksql}
@@ -35,7 +37,9 @@ if [ "$("${psql[@]}" "$url" -c "SELECT count(*) FROM pg_database WHERE datname =
 	# The one table that no migration makes: lib/db/migrate.c does.
 	"${psql[@]}" "$new" -c "CREATE TABLE schema_migration (version bigint PRIMARY KEY, name text, checksum text, applied_at timestamptz)"
 	for m in "${migrations[@]}"; do
-		"${psql[@]}" --single-transaction "$new" -f "$m" > /dev/null
+		whole=(--single-transaction)
+		[ "$(head -n 1 "$m")" != "-- outside a transaction" ] || whole=()
+		"${psql[@]}" "${whole[@]}" "$new" -f "$m" > /dev/null
 	done
 	"${psql[@]}" "$url" -c "ALTER DATABASE checksql_new RENAME TO \"$name\""
 fi

@@ -214,25 +214,48 @@ static int insert_row(struct run *r, size_t i, struct err *e)
 	return res != NULL ? 0 : -1;
 }
 
+/* A part of a file; *ret_locked_out: others hold what it wants. */
+static int run_part(struct run *r, size_t i, struct str part, bool *ret_locked_out, struct err *e)
+{
+	char *text = mem_dupn(part.p, part.n);
+	PGresult *res = PQexec(r->pg, text);
+	ExecStatusType st = PQresultStatus(res);
+	const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+	int rc = 0;
+
+	mem_free(text);
+	*ret_locked_out = state != NULL && strcmp(state, "55P03") == 0;
+	if (st != PGRES_COMMAND_OK && st != PGRES_TUPLES_OK && st != PGRES_EMPTY_QUERY)
+		rc = server_says(r, ERR_INTERNAL, file_of(&r->m[i]), e);
+	PQclear(res);
+	return rc;
+}
+
+static int run_apart(struct run *r, size_t i, struct err *e)
+{
+	struct str rest = r->m[i].text;
+	bool locked_out;
+	int rc = run_text(r, "SET lock_timeout = 0", e);
+
+	while (rc == 0 && rest.n != 0) {
+		ptrdiff_t end = str_find(rest, STR(";\n"));
+		struct str part = end < 0 ? rest : str_slice(rest, 0, (size_t)end + 1);
+		rest = str_slice(rest, part.n, rest.n);
+		rc = run_part(r, i, part, &locked_out, e);
+	}
+	return rc == 0 ? run_text(r, "RESET lock_timeout", e) : -1;
+}
+
 static int try_one(struct run *r, size_t i, bool *ret_locked_out, struct err *e)
 {
-	char *text = mem_dupn(r->m[i].text.p, r->m[i].text.n);
-	PGresult *res;
-	const char *state;
-	int rc = run_text(r, "BEGIN", e);
+	bool apart = str_starts(r->m[i].text, STR("-- outside a transaction\n"));
+	int rc = apart ? run_apart(r, i, e) : 0;
 
 	*ret_locked_out = false;
-	if (rc == 0) {
-		res = PQexec(r->pg, text);
-		if (PQresultStatus(res) != PGRES_COMMAND_OK &&
-			PQresultStatus(res) != PGRES_TUPLES_OK) {
-			state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-			*ret_locked_out = state != NULL && strcmp(state, "55P03") == 0;
-			rc = server_says(r, ERR_INTERNAL, file_of(&r->m[i]), e);
-		}
-		PQclear(res);
-	}
-	mem_free(text);
+	if (rc == 0)
+		rc = run_text(r, "BEGIN", e);
+	if (rc == 0 && !apart)
+		rc = run_part(r, i, r->m[i].text, ret_locked_out, e);
 	if (rc == 0)
 		rc = insert_row(r, i, e);
 	if (rc == 0)

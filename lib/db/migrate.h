@@ -3,6 +3,11 @@
  * transaction of its own with its row in schema_migration(version, name, checksum, applied_at).
  * Blocking; for start-up and command lines.
  *
+ * One whose first line is "-- outside a transaction" is sent statement by statement (each ends with
+ * a ';' at the end of a line), and waits for locks as long as it takes: for CREATE INDEX
+ * CONCURRENTLY. When it is cut short it begins anew from its first statement, so it must be one
+ * that may run twice.
+ *
  * Several processes may start at once: one of them migrates under a session advisory lock (tried
  * again until the deadline), the others find the work done. Refused: a database with versions that
  * this program does not know, an applied migration whose text has changed, a gap in the numbers.

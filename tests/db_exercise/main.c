@@ -136,7 +136,7 @@ static void refused(const char *url, const struct db_migration *m, size_t n, enu
 /* After migrate(): everything that must be refused. */
 static int migrate_refusals(const char *url)
 {
-	struct db_migration m[3] = { migrations[0], migrations[1],
+	struct db_migration m[4] = { migrations[0], migrations[1],
 		{ "0003_bad.sql",
 			STR("CREATE TABLE half (id int); SELECT * FROM no_such_table") } };
 	struct db_migrated done;
@@ -150,6 +150,16 @@ static int migrate_refusals(const char *url)
 	m[2].text =
 		STR("CREATE TABLE half (id int)"); /* works: nothing was left of the first try */
 	CHECK(db_migrate(url, m, 3, 0, &done, &e) == 0 && done.applied == 1);
+	/* What a transaction does not allow; cut short, it begins anew. */
+	m[3] = (struct db_migration){ "0004_apart.sql",
+		STR("-- outside a transaction\nDROP INDEX CONCURRENTLY IF EXISTS half_id;\n"
+		    "CREATE INDEX CONCURRENTLY half_id ON half (id);\nSELECT no_such;\n") };
+	refused(url, m, 4, ERR_INTERNAL, "0004_apart.sql");
+	m[3].text = STR("-- outside a transaction\n-- Twice; it may.\n"
+			"DROP INDEX CONCURRENTLY IF EXISTS half_id;\n"
+			"CREATE INDEX CONCURRENTLY half_id ON half (id);\n");
+	CHECK(db_migrate(url, m, 4, 0, &done, &e) == 0 && done.applied == 1);
+	CHECK(db_migrate(url, m, 4, 0, &done, &e) == 0 && done.applied == 0 && done.version == 4);
 	m[2].name = "0004_gap.sql";
 	refused(url, m, 3, ERR_CONFLICT, "should have the number 3");
 	refused("host=/nowhere port=1", m, 2, ERR_DATABASE, "cannot be reached");

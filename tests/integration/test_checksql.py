@@ -56,3 +56,23 @@ def test_bad_statements(check, statement, says):
     code, out = check(statement)
     assert code == 1 and len(out) == 1, out
     assert out[0].startswith("t.sql:") and says in out[0], out
+
+
+@pytest.mark.parametrize("text, says", [
+    ("CREATE INDEX run_x ON run (id);", "3: an index on run, which can be large: CREATE INDEX CONCURRENTLY"),
+    ("CREATE UNIQUE INDEX metric_x\n\tON metric USING btree (id)\n\tWHERE id > 3;", "3: an index on metric"),
+    ("ALTER TABLE step ADD COLUMN a int, ADD CONSTRAINT step_x CHECK (a > 0);", "3: a constraint reads all of step"),
+    ("ALTER TABLE attempt\n\tALTER COLUMN a SET NOT NULL;", "3: SET NOT NULL reads all of attempt"),
+    ("ALTER TABLE attempt ALTER a TYPE bigint;", "3: another type of a column of attempt"),
+    ("ALTER TABLE event ADD UNIQUE (id);", "3: a constraint builds an index on event"),
+    ("CREATE INDEX CONCURRENTLY run_x ON run (id);", None),
+    ("CREATE INDEX pool_x ON pool (name);", None),
+    ("CREATE TABLE run (id text);\nCREATE INDEX run_x ON run (id);", None),
+    ("ALTER TABLE step ADD COLUMN a int, ADD CONSTRAINT step_x CHECK (a > 0) NOT VALID;\nALTER TABLE step ALTER b SET NOT NULL;",
+     "4: SET NOT NULL")])
+def test_migrations_that_would_hold_up_a_large_table(tmp_path, text, says):
+    path = tmp_path / "0900_x.sql"
+    path.write_text("-- CREATE INDEX run_y ON run (id);\n\n" + text + "\n")
+    done = subprocess.run(["awk", "-f", os.path.join(ROOT, "tools/migrations.awk"), path], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, bool(done.stdout)) == ((0, False) if says is None else (1, True)), done.stdout + done.stderr
+    assert says is None or done.stdout.startswith(f"{path}:{says}"), done.stdout
