@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ADOPT_TRIES = 5 };
 enum {
 	INIT_MAX = 16 << 20,
 	CONNECTIONS = 32,
@@ -333,23 +334,32 @@ static void on_list(void *arg, const struct runtime_found *found, size_t n, cons
 
 /* ---- adoption ------------------------------------------------------------------------------- */
 
-static void adopt_one(struct agent *g, const char *dir)
+/* What may run must not be lost sight of: a record that is there and cannot be read is tried again,
+ * and then keeps the worker from starting. */
+static int adopt_one(struct agent *g, const char *dir, struct err *ret)
 {
-	struct err e;
-	struct job *j = job_adopt(g, dir, &e);
+	struct err e = { .code = ERR_IO };
+	struct job *j = NULL;
 
+	for (int tries = 0; j == NULL && e.code == ERR_IO && tries < ADOPT_TRIES; tries++)
+		j = job_adopt(g, dir, &e);
+	if (j == NULL && e.code == ERR_IO) {
+		*ret = e;
+		return -1;
+	}
 	if (j != NULL) {
 		j->next = g->jobs;
 		if (g->jobs != NULL)
 			g->jobs->prev = j;
 		g->jobs = j;
 		g->n_jobs++;
-		return;
+		return 0;
 	}
 	/* Without a record nothing of it was started; the server will send it again. */
 	log_warn("folder of an attempt without a record", LOG_S("folder", dir), LOG_E(&e));
 	if (e.code == ERR_NOT_FOUND && fs_remove_tree(dir, &e) < 0)
 		log_warn("folder not removed", LOG_S("folder", dir), LOG_E(&e));
+	return 0;
 }
 
 static int adopt_all(struct agent *g, struct err *e)
@@ -359,13 +369,14 @@ static int adopt_all(struct agent *g, struct err *e)
 
 	if (d == NULL)
 		return err_errno(e, "list", path);
-	for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+	int rc = 0;
+	for (struct dirent *entry; rc == 0 && (entry = readdir(d)) != NULL;)
 		if (entry->d_name[0] != '.' &&
 			str_print(dir, sizeof dir, "%s/%s", path, entry->d_name))
-			adopt_one(g, dir);
+			rc = adopt_one(g, dir, e);
 	(void)closedir(d);
-	g->adopted = true;
-	return 0;
+	g->adopted = rc == 0;
+	return rc;
 }
 
 static int find_kept(struct agent *g, struct err *e)

@@ -2,7 +2,8 @@
  * A fake of a bad disk, for LD_PRELOAD: calls on regular files below a folder fail now and then, or
  * do less than they were asked to, as full disks, broken ones and signals make them.
  *
- *     FAKE_IO=SEED,RATE,FOLDER   one call of RATE is spoiled; what comes is decided by SEED
+ *     FAKE_IO=SEED,RATE,FOLDER   one call of RATE is spoiled; what comes is decided by SEED;
+ *                                with a RATE of 0 all of them are, with EIO
  *     FAKE_IO_LOG=FILE           a line for each of them
  *     FAKE_IO_ON=FILE            its first byte is '1' while this is on
  *
@@ -50,7 +51,7 @@ static bool configure(const char *what)
 	if (what[0] != '/' || folder_n >= sizeof folder)
 		return false;
 	memcpy(folder, what, folder_n);
-	return rate != 0;
+	return true;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -98,9 +99,9 @@ static enum how choose(const char *call, const char *path, const enum how *hows,
 {
 	static const char *const names[] = { "", "ENOSPC", "EIO", "short" };
 
-	if (!below(path) || next(rate) != 0)
+	if (!below(path) || (rate != 0 && next(rate) != 0))
 		return WELL;
-	enum how how = hows[next(n)];
+	enum how how = rate != 0 ? hows[next(n)] : BROKEN;
 	note(call, names[how], path);
 	errno = how == NO_SPACE ? ENOSPC : EIO;
 	return how;

@@ -597,6 +597,28 @@ def test_the_reason_that_was_noted_first_stays(server, worker):
     assert "other than Tidemill" in end["message"] and server.attempts[a].final["dropped"] == 0
 
 
+def test_a_record_that_cannot_be_read_is_not_lost(server, worker):
+    """A bad disk (tests/fakes/fake_io.c) at the start of a worker: it says so and does not begin, and what runs goes on; it is
+    neither taken for remains nor given to it once more."""
+    subprocess.run(["make", "-s", os.path.relpath(os.path.join(BUILD, "libfake_io.so"), ROOT)], cwd=ROOT, check=True)
+    path, wait = gate(worker, "go")
+    a = server.assign(sh(f"echo up; {wait}; echo x > $TIDEMILL_OUTPUT/model"), outputs=OUT)
+    server.wait(lambda s: b"up" in s.attempts[a].log)
+    worker.kill()
+    on = os.path.join(worker.folder, "on")
+    open(on, "w").write("1")
+    done = subprocess.run([WORKER], capture_output=True, text=True, timeout=60, env={
+        **worker.env(), "LD_PRELOAD": os.path.join(BUILD, "libfake_io.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+        "FAKE_IO": f"1,0,{worker.dir(a)}", "FAKE_IO_ON": on})
+    assert done.returncode == 1 and "assignment.json: Input/output error" in done.stderr, done
+    worker.start()
+    server.wait(lambda s: s.last_sync and s.attempts[a].state == "running")
+    open_gate(path)
+    end = server.wait_end(a)
+    assert end["state"] == "succeeded" and server.attempts[a].outputs == {"model": {"model": b"x\n"}}, end
+    assert server.output(a, 1) == b"up\n"
+
+
 # ---- the server is away ------------------------------------------------------------------------
 def test_server_away(server, worker):
     path, _ = gate(worker, "go")
