@@ -164,7 +164,6 @@ def test_an_end_that_is_still_to_come_by_the_clock(server, worker, daemon):  # n
         assert told(server.wait_end(ids["client"], 30))[:3] == ("failed", "killed_outside", None)
         assert told(server.wait_end(ids["itself"], 30)) == ("failed", "signal", None, None, 9)
         assert worker.stop() == 0
-        worker.start()
 
 
 def test_a_history_that_was_lost_accuses_nobody(server, worker, daemon):  # noqa: F811
