@@ -11,7 +11,6 @@
 #include "worker/ship/ship.h"
 
 enum { IDLE_BELOW = 5, IDLE_LOOKS = 8, IDLE_GAP_LOOKS = 3, IDLE_MS_MIN = 100, BODY_MAX = 4096 };
-#define WARN_TIMEOUT (60 * CLOCK_SECOND)
 
 static void on_limit(void *arg);
 /* Look → judge → warn (tried again while the GPUs are idle) or stop. */
@@ -190,21 +189,16 @@ static void on_idle_look(void *arg)
 static void idle_warn(struct job *j)
 {
 	const struct attempt_warning w = { j->task.epoch, STR("gpu_idle"), str_c(j->idle.text) };
-	char path[SHIP_PATH_MAX];
+	const struct ship_target to = { j->agent->loop, j->agent->http, j->task.attempt.p,
+		j->task.epoch };
 
 	log_warn("GPUs are not used", LOG_STR("attempt", j->task.attempt),
 		LOG_S("why", j->idle.text));
 	buf_clear(&j->idle.body);
 	field_encode(attempt_warning_fields, &w, &j->idle.body);
-	(void)str_print(
-		path, sizeof path, "/api/v1/workers/self/attempts/%s/warning", j->task.attempt.p);
-	const struct fetch_request q = { .method = "POST",
-		.path = path,
-		.headers = { "Content-Type: application/json" },
-		.body = buf_str(&j->idle.body),
-		.timeout = WARN_TIMEOUT };
 	j->busy++;
-	j->idle.request = fetch_start(j->agent->http, &q, idle_on_warned, j);
+	j->idle.request =
+		ship_document(&to, "POST", "warning", buf_str(&j->idle.body), idle_on_warned, j);
 }
 
 /* One that did not arrive is sent with a later look. */

@@ -499,19 +499,11 @@ static void log_tell(struct ship_log *l)
 {
 	struct arena *a = arena_new(BODY_MAX);
 	const struct log_matches matches = { l->to.epoch, match_list(l->match, a) };
-	char path[SHIP_PATH_MAX];
 
 	buf_clear(&l->body);
 	field_encode(log_matches_fields, &matches, &l->body);
 	arena_drop(a);
-	(void)str_print(
-		path, sizeof path, "/api/v1/workers/self/attempts/%s/log/matches", l->to.attempt);
-	const struct fetch_request q = { .method = "PUT",
-		.path = path,
-		.headers = { "Content-Type: application/json" },
-		.body = buf_str(&l->body),
-		.timeout = LOG_TIMEOUT };
-	l->request = fetch_start(l->to.http, &q, log_on_told, l);
+	l->request = ship_document(&l->to, "PUT", "log/matches", buf_str(&l->body), log_on_told, l);
 }
 
 static void log_on_told(void *arg, const struct fetch_reply *reply, const struct err *failed)
@@ -549,7 +541,7 @@ int64_t ship_log_dropped(const struct ship_log *l)
 static void log_final(struct ship_log *l)
 {
 	unsigned char digest[HASH_SIZE];
-	char hex[HASH_HEX + 1], path[SHIP_PATH_MAX];
+	char hex[HASH_HEX + 1];
 
 	hash_peek(l->hash, digest);
 	const struct log_final last = { .epoch = l->to.epoch,
@@ -558,14 +550,7 @@ static void log_final(struct ship_log *l)
 		.digest = str_c(hash_hex(hex, digest)) };
 	buf_clear(&l->body);
 	field_encode(log_final_fields, &last, &l->body);
-	(void)str_print(
-		path, sizeof path, "/api/v1/workers/self/attempts/%s/log/final", l->to.attempt);
-	const struct fetch_request q = { .method = "POST",
-		.path = path,
-		.headers = { "Content-Type: application/json" },
-		.body = buf_str(&l->body),
-		.timeout = LOG_TIMEOUT };
-	l->request = fetch_start(l->to.http, &q, log_on_final, l);
+	l->request = ship_document(&l->to, "POST", "log/final", buf_str(&l->body), log_on_final, l);
 }
 
 static void log_on_final(void *arg, const struct fetch_reply *reply, const struct err *failed)

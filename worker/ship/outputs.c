@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 enum { ARENA_MAX = 64 << 20, COMMIT_MAX = 4 << 20, REFUSALS_MAX = 8 };
-#define COMMIT_TIMEOUT (60 * CLOCK_SECOND)
-#define IDLE_TIMEOUT   (120 * CLOCK_SECOND)
+#define IDLE_TIMEOUT (120 * CLOCK_SECOND)
 
 struct ship_outputs {
 	struct ship_target to;
@@ -274,7 +273,6 @@ static void outputs_commit(struct ship_outputs *o)
 {
 	const struct outputs_put put = { .epoch = o->to.epoch,
 		.outputs = { o->collect.found, o->collect.outputs->n } };
-	char path[SHIP_PATH_MAX];
 
 	buf_clear(&o->body);
 	if (o->unchanged != NULL)
@@ -285,14 +283,8 @@ static void outputs_commit(struct ship_outputs *o)
 		outputs_end(o, REASON_OUTPUT_INVALID, "the list of the outputs' files is too long");
 		return;
 	}
-	(void)str_print(path, sizeof path, "/api/v1/workers/self/attempts/%s/%s", o->to.attempt,
-		o->unchanged != NULL ? "checkpoint" : "outputs");
-	const struct fetch_request q = { .method = "POST",
-		.path = path,
-		.headers = { "Content-Type: application/json" },
-		.body = buf_str(&o->body),
-		.timeout = COMMIT_TIMEOUT };
-	o->request = fetch_start(o->to.http, &q, outputs_on_committed, o);
+	o->request = ship_document(&o->to, "POST", o->unchanged != NULL ? "checkpoint" : "outputs",
+		buf_str(&o->body), outputs_on_committed, o);
 }
 
 static void outputs_on_committed(void *arg, const struct fetch_reply *reply, const struct err *e)

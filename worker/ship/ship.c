@@ -1,7 +1,7 @@
 #include "worker/ship/ship.h"
 
 #include "lib/base/id.h"
-#include "lib/fetch/fetch.h"
+#define DOCUMENT_TIMEOUT (60 * CLOCK_SECOND)
 
 #define WAIT_FIRST (CLOCK_SECOND / 5)
 #define WAIT_MOST  (30 * CLOCK_SECOND)
@@ -37,4 +37,19 @@ int64_t ship_wait(struct retry *r, const struct fetch_reply *reply)
 	r->cap = WAIT_MOST;
 	id_random(&random, sizeof random);
 	return retry_next(r, random, at_least) / 1000 + 1;
+}
+
+struct fetch *ship_document(const struct ship_target *to, const char *method, const char *what,
+	struct str body, fetch_done_cb *done, void *arg)
+{
+	char path[SHIP_PATH_MAX];
+
+	(void)str_print(
+		path, sizeof path, "/api/v1/workers/self/attempts/%s/%s", to->attempt, what);
+	const struct fetch_request q = { .method = method,
+		.path = path,
+		.headers = { "Content-Type: application/json" },
+		.body = body,
+		.timeout = DOCUMENT_TIMEOUT };
+	return fetch_start(to->http, &q, done, arg);
 }

@@ -3,11 +3,10 @@
 #define WORKER_SHIP_SHIP_H
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
+#include "lib/fetch/fetch.h"
 #include "lib/fetch/retry.h"
 
 struct loop;
-struct fetch_client;
-struct fetch_reply;
 
 struct ship_target {
 	struct loop *loop;
@@ -30,5 +29,9 @@ enum ship_outcome ship_outcome(
 int64_t ship_wait(struct retry *r, const struct fetch_reply *reply);
 
 enum { SHIP_PATH_MAX = 256 };
+
+/* Sends a document to WHAT of the attempt. */
+struct fetch *ship_document(const struct ship_target *to, const char *method, const char *what,
+	struct str body, fetch_done_cb *done, void *arg) __attribute__((returns_nonnull));
 
 #endif
