@@ -60,7 +60,8 @@ def workers(server, api, daemon):  # noqa: F811
     subprocess.run(["docker", "import", "-", IMAGE], input=with_perl(), env=daemon["env"], check=True, capture_output=True)
     made = {}
     try:
-        for name, pool, settings in (("h0", "host", {"gang_host_network": 1}), ("h1", "host", {"gang_host_network": 1}), ("o0", "own", {}), ("o1", "own", {})):
+        for name, pool, settings in (("h0", "host", {"gang_host_network": 1}), ("h1", "host", {"gang_host_network": 1}),
+                                     ("o0", "own", {})):
             made[name] = stack.Worker(server, name, join_token=stack.join_token(api, pool=pool), nvml_library="/nonexistent", runtimes="docker",
                                       docker_socket=daemon["socket"], docker_network="none", **settings).__enter__()
         yield made
