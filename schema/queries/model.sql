@@ -142,7 +142,7 @@ SELECT s.id, s.name, s.tracking_run, s.state, s.message,
 	coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM (
 		SELECT k.key, CASE WHEN l.is_nan THEN 'null'::jsonb ELSE to_jsonb(l.value) END AS value
 		FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id JOIN metric_key k ON k.id = l.key_id
-		WHERE t.run_id = s.tracking_run AND NOT starts_with(k.key, 'system/') AND starts_with(r.spec #>> '{model,from}', s.name || '.') AND NOT starts_with(k.key, 'system/')
+		WHERE t.run_id = s.tracking_run AND starts_with(r.spec #>> '{model,from}', s.name || '.') AND NOT starts_with(k.key, 'system/')
 		ORDER BY l.key_id LIMIT 4000) x), '{}') AS metrics
 FROM step s JOIN run r ON r.id = s.run_id WHERE s.run_id = $1 ORDER BY s.position;
 
