@@ -261,7 +261,7 @@ export function RunOverview({ run, steps, selected }: { run: Run; steps: Step[];
             {selected.message && !selected.reused && <p class={`reason r-${selected.state}`}>{selected.message}{selected.reason && <code class="reason-code">{selected.reason}</code>}</p>}
             {selected.reused && (
               <p>
-                {selected.reused.by === 'cache' ? 'Cached: ' : ''}nothing was run. It stands for this step as it ran in{' '}
+                {selected.reused.by === 'cache' ? 'Found in the cache: nothing was run.' : 'Nothing was run.'} It stands for this step as it ran in{' '}
                 <a href={withQuery(paths.run(selected.reused.run_id), { step: selected.name })}>another run</a>, which has its log.
               </p>
             )}
