@@ -72,7 +72,7 @@ def worker_on(server, d, **settings):  # noqa: F811
 
 def done(server, a):  # noqa: F811
     end = server.wait_end(a, 90)
-    assert end["state"] == "succeeded", end
+    assert end["state"] == "succeeded", (end, server.output(a))
     return end["evidence"]["image_id"]
 
 
@@ -128,6 +128,36 @@ def test_an_image_with_another_name_stays(server, small, registries):  # noqa: F
         assert held in images(small)
         assert w.stop() == 0, w.text()
     finally:
+        w.close()
+
+
+def test_a_pull_that_finds_no_space(server, small, registries):  # noqa: F811
+    """Below the mark, too: what no step uses goes, and the step gets its image."""
+    docker(small, "rmi", "-f", *images(small), check=False)
+    w = worker_on(server, small, disk_high=99)
+    filler = small["folder"] + "/data/filler"
+    try:
+        old = done(server, step(server, f"{registries[2].image}:1", "true"))
+        v = os.statvfs(small["folder"] + "/data")
+        with open(filler, "wb") as f:
+            f.write(bytes(v.f_bavail * v.f_bsize - (16 << 20)))
+        a = step(server, f"{registries[3].image}:1", "true")
+        new = done(server, a)
+        assert "no space for the image: removing others" in server.output(a).decode()
+        assert old not in images(small) and new in images(small)
+        # With nothing to be removed it is the disk that is full.
+        with open(filler, "ab") as f:
+            v = os.statvfs(small["folder"] + "/data")
+            f.write(bytes(max(0, v.f_bavail * v.f_bsize - (16 << 20))))
+        held = step(server, f"{registries[3].image}:1", "echo up; while [ ! -e $TIDEMILL_OUTPUT/go ]; do sleep 0.05; done")
+        server.wait(lambda s: b"up" in s.output(held), 60)
+        full = server.wait_end(step(server, f"{registries[2].image}:1", "true"), 90)
+        assert (full["state"], full["reason"]) == ("failed", "disk_full"), full
+        open(w.dir(held, "out", "go"), "w").close()
+        done(server, held)
+        assert w.stop() == 0, w.text()
+    finally:
+        os.unlink(filler)
         w.close()
 
 

@@ -37,6 +37,8 @@ struct docker_gc {
 	struct loop_timer look;
 	struct fetch *request; /* a round is under way */
 	char id[80], name[DOCKER_IMAGE_MAX]; /* of the image that it is about */
+	bool wanted; /* a pull has found no space: all goes that is not used */
+	bool forced; /* the round under way is one for that */
 	double used, began; /* percent: now, when the round began */
 	int64_t removed, bytes, ended;
 	void (*changed)(void *arg);

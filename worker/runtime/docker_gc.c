@@ -64,6 +64,22 @@ void docker_gc_soon(struct docker *d)
 		loop_timer_set(&d->gc.look, SOON_MS);
 }
 
+bool docker_gc_force(struct docker *d)
+{
+	for (size_t i = 0; i < d->keep->n && d->gc.request == NULL; i++)
+		d->keep->all[i].passed = false;
+	if (d->gc.high >= NEVER || docker_keep_oldest(d->keep) == NULL)
+		return false;
+	d->gc.wanted = true;
+	docker_gc_soon(d);
+	return true;
+}
+
+bool docker_gc_busy(const struct docker *d)
+{
+	return d->gc.wanted || d->gc.request != NULL;
+}
+
 static void gc_look(void *arg)
 {
 	struct docker *d = arg;
@@ -73,7 +89,9 @@ static void gc_look(void *arg)
 		return;
 	d->gc.used = percent_used(d->root);
 	d->gc.removed = 0;
-	if (d->gc.used <= d->gc.high) {
+	d->gc.forced = d->gc.wanted;
+	d->gc.wanted = false;
+	if (d->gc.used <= d->gc.high && !d->gc.forced) {
 		gc_end(d, false);
 		return;
 	}
@@ -90,7 +108,7 @@ static void gc_next(struct docker *d)
 	char path[DOCKER_PATH_MAX];
 
 	d->gc.used = percent_used(d->root);
-	if (d->gc.used <= d->gc.low || x == NULL) {
+	if ((d->gc.used <= d->gc.low && !d->gc.forced) || x == NULL) {
 		gc_end(d, d->gc.used > d->gc.high);
 		return;
 	}
@@ -205,6 +223,8 @@ static void gc_end(struct docker *d, bool short_of)
 			d->gc.removed == 1 ? "was" : "were", (long long)(d->gc.bytes / 1000000),
 			(int)d->gc.began, (int)d->gc.used);
 	}
+	if (d->gc.wanted) /* meanwhile */
+		docker_gc_soon(d);
 	if (news && d->gc.changed != NULL)
 		d->gc.changed(d->gc.changed_arg);
 }

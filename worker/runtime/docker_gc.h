@@ -13,6 +13,10 @@ void docker_gc_open(struct docker *d, const struct runtime_docker_config *c);
 void docker_gc_close(struct docker *d);
 /* Looks, now that something may have changed. */
 void docker_gc_soon(struct docker *d);
+/* A pull has found no space: all images go that were pulled here and nobody uses. False when there
+ * are none, or none may go; else over when docker_gc_busy is false. */
+bool docker_gc_force(struct docker *d);
+bool docker_gc_busy(const struct docker *d);
 /* What people should know of it; "" for nothing. */
 void docker_gc_say(const struct docker *d, char *out, size_t size);
 

@@ -13,7 +13,7 @@
 #define CREATE_TIMEOUT (120 * INT64_C(1000000))
 #define START_TIMEOUT  (300 * INT64_C(1000000))
 
-enum { PULLS_MAX = 3 };
+enum { PULLS_MAX = 3, ROOM_MS = 200 };
 enum { CANCEL_MS = 5000 }; /* for a daemon that does not answer, after a cancel */
 
 struct start {
@@ -22,6 +22,8 @@ struct start {
 	const char *image; /* what is asked for: exactly that one where it is known */
 	struct docker_want want;
 	bool pulled, cancelled, made;
+	struct loop_timer room; /* waits for others to be removed */
+	bool roomed;
 	int pulls; /* an image may be taken away again before the container is made */
 	bool running; /* the daemon is asked to start it, which may take long */
 	struct loop_timer patience;
@@ -35,6 +37,7 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 static void start_pull(struct start *s);
 static void start_on_progress(struct docker_want *w, const char *text);
 static void start_on_pulled(struct docker_want *w, const struct err *failed);
+static void start_on_room(void *arg);
 static void start_create(struct start *s);
 static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed);
 static void start_on_looked(void *arg, const struct fetch_reply *reply, const struct err *failed);
@@ -126,6 +129,7 @@ static void start_abandon(struct rtcall *c)
 	struct start *s = (struct start *)(void *)c;
 
 	loop_timer_cancel(&s->patience);
+	loop_timer_cancel(&s->room);
 	docker_unwant_image(&s->want);
 	docker_call_abandon(c);
 }
@@ -174,6 +178,7 @@ void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_no
 	s->image = s->spec->image_ref != NULL ? s->spec->image_ref : s->spec->image;
 	s->want.progress = start_on_progress;
 	s->want.done = start_on_pulled;
+	loop_timer_init(&s->room, d->calls.loop, start_on_room, s);
 	s->base.job = rtjob_new(&s->base.call);
 	s->base.job->make = (struct control_make){ s->spec, "docker",
 		arena_dup(s->base.call.a, str_c(d->install)), d->uid, d->gid };
@@ -237,7 +242,7 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 
 	if (start_is_over(s))
 		return;
-	if (rc < 0 && e.code == ERR_NOT_FOUND && !s->pulled) {
+	if (rc < 0 && e.code == ERR_NOT_FOUND && !s->pulled && s->pulls < PULLS_MAX) {
 		start_pull(s);
 		return;
 	}
@@ -288,12 +293,37 @@ static void start_on_progress(struct docker_want *w, const char *text)
 		s->note(s->base.call.arg, text);
 }
 
+/* Other images go, once, when there is no space for this one. */
+static bool start_makes_room(struct start *s, const struct err *failed)
+{
+	if (failed->code == ERR_OK || s->roomed ||
+		docker_image_fault(failed->msg) != RUNTIME_IMAGE_NO_SPACE ||
+		!docker_gc_force(s->base.d))
+		return false;
+	s->roomed = true;
+	start_on_progress(&s->want, "no space for the image: removing others that no step uses");
+	loop_timer_set(&s->room, ROOM_MS);
+	return true;
+}
+
+static void start_on_room(void *arg)
+{
+	struct start *s = arg;
+
+	if (start_is_over(s))
+		return;
+	if (docker_gc_busy(s->base.d))
+		loop_timer_set(&s->room, ROOM_MS);
+	else
+		start_look_up_image(s);
+}
+
 static void start_on_pulled(struct docker_want *w, const struct err *failed)
 {
 	struct start *s = start_of(w);
 
-	s->pulled = true;
-	if (start_is_over(s))
+	s->pulled = failed->code == ERR_OK;
+	if (start_is_over(s) || start_makes_room(s, failed))
 		return;
 	if (failed->code != ERR_OK)
 		start_image_failed(s, failed);
