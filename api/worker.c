@@ -50,6 +50,8 @@ const struct field worker_fields[] = {
 	{ "disk_free", FIELD_INT, R, AT(disk_free), .doc = "Bytes free in its work folder" },
 	{ "devices", FIELD_RAW, R, AT(devices), .doc = "GPUs" },
 	{ "warnings", FIELD_RAW, R, AT(warnings), .doc = "What its self-check found" },
+	{ "holds", FIELD_RAW, R, AT(holds),
+		.doc = "Images and versions of data sets that it holds, those used last first" },
 	{ "running", FIELD_INT, R, AT(running), .doc = "Attempts that it holds" },
 	{ "faults", FIELD_INT, R, AT(faults),
 		.doc = "Attempts in a row that failed by its fault; with 3 or more it is taken "
@@ -89,6 +91,24 @@ const struct field enrolled_fields[] = {
 	{ "pool", FIELD_STR, R, AT(pool), .doc = "Its pool" },
 	{ "token", FIELD_STR, R, AT(token), .doc = "Its credential; shown once" },
 	{ "expires_at", FIELD_TIME, R, AT(expires_at), .doc = "When the credential ends" },
+	{ 0 },
+};
+#undef THIS
+
+const char *const hold_kind_names[] = { "image", "dataset", NULL };
+#define THIS hold
+static const struct field hold_fields[] = {
+	{ "kind", FIELD_ENUM, Q, AT(kind), .names = hold_kind_names, .doc = "What it is" },
+	{ "name", FIELD_STR, Q, AT(name), .min = 1, .max = 511,
+		.doc = "An image as pipelines write it; the id of a version of a data set" },
+	{ "bytes", FIELD_INT, Q, AT(bytes), .max = INT64_MAX, .doc = "Its size; 0: not known" },
+	{ 0 },
+};
+#undef THIS
+#define THIS holds
+const struct field holds_fields[] = {
+	{ "items", FIELD_LIST, Q, AT(items), ITEMS(hold), .max = HOLDS_MAX,
+		.doc = "Those used last first" },
 	{ 0 },
 };
 #undef THIS
@@ -141,6 +161,8 @@ const struct field sync_request_fields[] = {
 		.doc = "What its self-check found" },
 	{ "checkpoints", FIELD_LIST, E, AT(checkpoints), .item = FIELD_STR, .item_max = 40,
 		.max = CHECKPOINTS_MAX, .doc = "Steps whose checkpoints it keeps" },
+	{ "holds", FIELD_OBJ, E, AT(holds), HAS(has_holds), .sub = holds_fields,
+		.doc = "Images and data that steps find there; without it as it was told before" },
 	{ "wait", FIELD_BOOL, 0, AT(wait),
 		.doc = "Hold the request while there is nothing to say" },
 	{ 0 },
@@ -151,6 +173,7 @@ const struct field sync_request_fields[] = {
 static const struct field staged_fields[] = {
 	{ "name", FIELD_STR, Q, AT(name), .max = 63, .doc = "Name inside the pipeline" },
 	{ "ref", FIELD_STR, E, AT(ref), .max = 255, .doc = "Which version, for people" },
+	{ "version", FIELD_STR, E, AT(version), .max = 40, .doc = "Its identity, of a data set" },
 	{ "files", FIELD_LIST, 0, AT(files), ITEMS(file), .max = FILES_MAX, .doc = "Its files" },
 	{ "listing", FIELD_STR, E | FIELD_TEXT, AT(listing), .max = 64 << 20,
 		.doc = "Instead, when they are many: a line for each, with digest, size and path" },

@@ -41,6 +41,7 @@ struct worker {
 	int64_t memory, disk_free;
 	struct str devices; /* JSON list of devices */
 	struct str warnings; /* JSON list of sentences */
+	struct str holds; /* JSON list of struct hold */
 	int64_t running; /* attempts that it holds */
 	int64_t faults, fault_at; /* attempts in a row that failed by its fault; the last one */
 	int64_t seen_at, created_at, version;
@@ -67,6 +68,18 @@ struct enrolled {
 extern const struct field enrolled_fields[];
 
 /* ---- sync: what the worker has ---- */
+enum hold_kind { HOLD_IMAGE, HOLD_DATASET, HOLD_KIND_COUNT };
+extern const char *const hold_kind_names[];
+enum { HOLDS_MAX = 128 };
+struct hold {
+	int kind;
+	struct str name; /* an image as pipelines write it, the id of a version of a data set */
+	int64_t bytes;
+};
+struct holds {
+	struct list items; /* struct hold: those used last first */
+};
+extern const struct field holds_fields[];
 struct sync_attempt {
 	struct str id;
 	int64_t epoch;
@@ -92,6 +105,8 @@ struct sync_request {
 	struct list attempts; /* struct sync_attempt */
 	struct list warnings; /* struct str */
 	struct list checkpoints; /* struct str: steps whose checkpoints it keeps */
+	struct holds holds; /* not told: as it was told before */
+	bool has_holds;
 	bool wait; /* hold the request while there is nothing to say */
 };
 extern const struct field sync_request_fields[];
@@ -100,6 +115,7 @@ extern const struct field sync_request_fields[];
 struct staged {
 	struct str name; /* of the data set, model or step inside the pipeline */
 	struct str ref; /* "ridership/17", for people */
+	struct str version; /* its id, of a data set */
 	struct list files; /* struct file */
 	struct str listing; /* instead, of many files: lines of "DIGEST SIZE PATH" */
 };

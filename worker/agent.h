@@ -41,6 +41,7 @@ struct agent {
 	struct host host;
 	struct fetch_client *http;
 	struct cache *cache;
+	struct hold_list *holds;
 	struct watch *watch;
 	struct gpus *gpus;
 	struct sync *sync; /* NULL until everything is known */

@@ -12,6 +12,7 @@
 #include "worker/agent.h"
 #include "worker/cache.h"
 #include "worker/gpus.h"
+#include "worker/holds.h"
 #include "worker/job.h"
 #include "worker/ship/watch.h"
 #include "worker/sync.h"
@@ -441,7 +442,10 @@ static int open_client(struct agent *g, struct err *e)
 	const struct cache_args cache = { g->loop, g->http, path_in(g, "cache", dir),
 		g->conf.cache_max };
 	g->cache = cache_new(&cache, e);
-	return g->cache != NULL ? 0 : -1;
+	if (g->cache == NULL)
+		return -1;
+	g->holds = holds_new(g->conf.work_dir.p, g->cache);
+	return 0;
 }
 
 int agent_open(struct agent *g, struct err *e)
@@ -497,6 +501,7 @@ void agent_close(struct agent *g)
 	sync_free(g->sync);
 	gpus_free(g->gpus);
 	watch_free(g->watch);
+	holds_free(g->holds);
 	cache_free(g->cache);
 	mem_free(g->kept);
 	if (g->lock > 0)

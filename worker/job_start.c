@@ -117,6 +117,7 @@ void job_prepare(struct job *j)
 {
 	const struct workspace_args args = { .loop = j->agent->loop,
 		.cache = j->agent->cache,
+		.holds = j->agent->holds,
 		.conf = &j->agent->conf,
 		.task = &j->task,
 		.dir = j->dir,
@@ -252,6 +253,8 @@ static void job_on_started(void *arg, const struct runtime_started *s, const str
 			.image_id = j->rec.image_id = arena_str(j->a, str_c(s->image_id)),
 			.image_ref = j->rec.image_ref = arena_str(j->a, str_c(s->image_ref)) };
 		j->rec.evidence = evidence_image(&v, j->a);
+		if (s->image_id[0] != '\0')
+			holds_image(j->agent->holds, j->task.image, s->image_bytes);
 		job_enter(j, JOB_RUNNING, job_watch);
 	} else if (j->rec.stop != REASON_NONE) {
 		job_stopped_early(j);

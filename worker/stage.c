@@ -119,6 +119,18 @@ static int place(struct stage *s, const char *folder, const struct file *f, bool
 	return 0;
 }
 
+static void note_held(struct stage *s, const struct staged *item, const struct list *files)
+{
+	if (item->version.n == 0)
+		return;
+	s->held = mem_resize(s->held, s->n_held + 1, sizeof *s->held);
+	struct hold_data *d = &s->held[s->n_held++];
+	memset(d, 0, sizeof *d);
+	(void)str_print(d->version, sizeof d->version, "%.*s", STR_ARG(item->version));
+	for (size_t i = 0; i < files->n; i++)
+		hold_data_add(d, list_at(files, struct file, i));
+}
+
 static int place_all(struct stage *s, const char *kind, const struct list *all, struct err *e)
 {
 	char folder[PATH_MAX];
@@ -131,6 +143,7 @@ static int place_all(struct stage *s, const char *kind, const struct list *all, 
 			return err_set(e, ERR_INVALID, "%s have a name that cannot be used", kind);
 		if (staged_files(item, s->files, &files, e) < 0)
 			return -1;
+		note_held(s, item, &files);
 		for (size_t k = 0; k < files.n && !atomic_load(&s->stop); k++)
 			if (place(s, folder, list_at(&files, struct file, k), false, e) < 0)
 				return -1;
@@ -161,6 +174,7 @@ static int place_checkpoint(struct stage *s, struct err *e)
 void stage_run(struct stage *s)
 {
 	s->n_missing = 0;
+	s->n_held = 0;
 	s->err.code = ERR_OK;
 	arena_drop(s->files); /* of the round before */
 	s->files = arena_new(FILES_ARENA);
@@ -174,5 +188,6 @@ void stage_run(struct stage *s)
 void stage_done(struct stage *s)
 {
 	mem_free(s->missing);
+	mem_free(s->held);
 	arena_drop(s->files);
 }

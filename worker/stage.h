@@ -5,6 +5,7 @@
 #include "api/worker.h"
 #include "lib/base/arena.h"
 #include "worker/cache.h"
+#include "worker/holds.h"
 
 #include <stdatomic.h>
 
@@ -20,6 +21,8 @@ struct stage {
 	struct arena *files; /* of lists that came as text; NULL: none did */
 	const struct file **missing; /* what the cache lacks; mem_free */
 	size_t n_missing, missing_room;
+	struct hold_data *held; /* the data sets of the last round; mem_free */
+	size_t n_held;
 	struct err err; /* ERR_OK, also when something is missing */
 };
 

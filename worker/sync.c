@@ -6,6 +6,7 @@
 #include "lib/fetch/retry.h"
 #include "lib/loop/timer.h"
 #include "worker/agent.h"
+#include "worker/holds.h"
 #include "worker/reply.h"
 
 enum {
@@ -32,6 +33,7 @@ struct lane {
 	struct buf body;
 	struct loop_timer next;
 	int64_t sent_at;
+	uint64_t holds; /* the turn of what this host holds that was told; 0: it was not */
 };
 
 struct sync {
@@ -39,6 +41,7 @@ struct sync {
 	struct lane park, tell;
 	bool changed, stopped, down;
 	unsigned failures;
+	uint64_t holds; /* the turn that the server knows */
 	struct loop_timer renew;
 };
 
@@ -127,14 +130,18 @@ static void lane_send(void *arg)
 		return;
 	}
 	a = arena_new(ARENA_MAX);
+	l->sent_at = loop_now(g->loop);
 	agent_report(g, a, &has);
 	has.wait = l->wait;
+	l->holds = holds_turn(g->holds, l->sent_at);
+	has.has_holds = l->holds != l->s->holds;
+	if (has.has_holds)
+		holds_report(g->holds, a, &has.holds);
 	buf_clear(&l->body);
 	field_encode(sync_request_fields, &has, &l->body);
 	arena_drop(a);
 	if (!l->wait)
 		l->s->changed = false;
-	l->sent_at = loop_now(g->loop);
 	const struct fetch_request q = { .method = "POST",
 		.path = "/api/v1/workers/self/sync",
 		.headers = { "Content-Type: application/json" },
@@ -199,6 +206,7 @@ static void lane_on_reply(void *arg, const struct fetch_reply *reply, const stru
 		log_info("the server is there again");
 	s->down = false;
 	s->failures = 0;
+	s->holds = l->holds;
 	lane_next(l);
 }
 

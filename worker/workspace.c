@@ -245,6 +245,8 @@ static void workspace_on_staged(void *arg)
 	} else if (w->stage.err.code != ERR_OK) {
 		workspace_fail(w, REASON_STAGING_FAILED, &w->stage.err);
 	} else if (w->stage.n_missing == 0) {
+		for (size_t i = 0; i < w->stage.n_held; i++)
+			holds_data(w->in.holds, &w->stage.held[i]);
 		workspace_end(w, REASON_NONE, "");
 	} else if (++w->rounds > ROUNDS_MAX) {
 		workspace_end(w, REASON_STAGING_FAILED, "the cache loses files as they come");

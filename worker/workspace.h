@@ -14,6 +14,7 @@
 #include "api/worker.h"
 #include "worker/cache.h"
 #include "worker/conf.h"
+#include "worker/holds.h"
 
 struct workspace;
 
@@ -24,6 +25,7 @@ typedef void workspace_cb(void *arg, enum reason reason, const char *message);
 struct workspace_args {
 	struct loop *loop;
 	struct cache *cache;
+	struct hold_list *holds; /* is told of the data that was staged */
 	const struct worker_conf *conf;
 	const struct assignment *task; /* borrowed */
 	const char *dir; /* the attempt's folder, which is there; borrowed */

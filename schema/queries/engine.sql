@@ -11,12 +11,12 @@ WITH r AS MATERIALIZED (
 		r.concurrency_group IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.project_id = r.project_id
 			AND o.concurrency_group = r.concurrency_group AND o.state IN ('queued', 'running', 'finishing')
 			AND o.id <> r.id AND (o.admitted_at IS NOT NULL OR o.id < r.id)) AS blocked,
-		r.concurrency_group, r.look,
+		r.concurrency_group, r.look, ARRAY(SELECT d.version_id FROM run_dataset d WHERE d.run_id = r.id)::text[] AS data,
 		r.spec ? 'model' OR jsonb_path_exists(r.spec, '$.steps.*.outputs.* ? (@.kind == "observations")') AS finishing_work
 	FROM unnest($1::text[]) WITH ORDINALITY AS x(id, ord) JOIN run r ON r.id = x.id AND r.id = ANY ($1)
 )
 SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cancelling, r.admitted, r.blocked, r.concurrency_group,
-	r.finishing_work, r.look,
+	r.finishing_work, r.look, r.data,
 	s.id, s.name, s.needs, s.late, s.joins, s.reused IS NOT NULL AS reused, s.matrix, s.matrix_of, s.slots,
 	CASE WHEN s.metric IS NOT NULL AND s.state <> 'waiting' THEN step_metric(s) END AS metric_value,
 	s.state, s.reason, s.message,

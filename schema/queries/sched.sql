@@ -38,14 +38,14 @@ WHERE step_id = ANY ($1);
 
 -- name: sched_workers :many
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
-	w.lost_at, s.seen_at
-FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.state <> 'disabled';
+	w.lost_at, s.seen_at, h.keys AS holds
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id LEFT JOIN worker_holds h ON h.worker_id = w.id WHERE w.state <> 'disabled';
 
 -- name: sched_workers_some :many
 -- params: ids text[]
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices, w.faults, w.fault_at,
-	w.lost_at, s.seen_at
-FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = ANY ($1) AND w.state <> 'disabled';
+	w.lost_at, s.seen_at, h.keys AS holds
+FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id LEFT JOIN worker_holds h ON h.worker_id = w.id WHERE w.id = ANY ($1) AND w.state <> 'disabled';
 
 -- name: sched_projects :many
 SELECT id, name, quota_weight AS weight, quota_gpus AS gpus, quota_gpus_borrow AS gpus_borrow, quota_steps AS steps,

@@ -21,7 +21,8 @@ INSERT INTO token (id, kind, mac, name, worker_id, expires_at) SELECT $1, 'wk', 
 -- name: worker_get :one
 -- params: id_or_name text, offline_after_us bigint
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices,
-	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
+	w.warnings, coalesce((SELECT h.holds FROM worker_holds h WHERE h.worker_id = w.id), '[]') AS holds,
+	w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $2 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running
 FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w.name = $1;
@@ -29,7 +30,8 @@ FROM worker w LEFT JOIN worker_seen s ON s.worker_id = w.id WHERE w.id = $1 OR w
 -- name: worker_list :many
 -- params: after text, count bigint, offline_after_us bigint
 SELECT w.id, w.name, w.pool, w.labels, w.state, w.boot_id, w.release, w.runtimes, w.isolated, w.cpus, w.memory, w.disk_free, w.devices,
-	w.warnings, w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
+	w.warnings, coalesce((SELECT h.holds FROM worker_holds h WHERE h.worker_id = w.id), '[]') AS holds,
+	w.created_at, w.version, w.faults, w.fault_at, s.seen_at,
 	coalesce(s.seen_at > clock_timestamp() - make_interval(secs => $3 / 1000000.0), false) AS online,
 	(SELECT count(*) FROM attempt a WHERE a.worker_id = w.id AND a.state IN ('assigned', 'preparing', 'running', 'finishing')) AS running,
 	w.name AS page_key
@@ -79,6 +81,12 @@ WITH changed AS (
 	RETURNING w.id
 )
 INSERT INTO event (type, subject, data) SELECT 'worker.updated', id, jsonb_build_object('worker_id', id) FROM changed;
+
+-- keys: of each, its hash and its bytes, eight bytes each, for the scheduler.
+-- name: worker_holds_put :exec
+-- params: id text, holds jsonb, keys bytea
+INSERT INTO worker_holds (worker_id, holds, keys) SELECT w.id, $2::jsonb -> 'items', $3 FROM worker w WHERE w.id = $1
+ON CONFLICT (worker_id) DO UPDATE SET holds = excluded.holds, keys = excluded.keys WHERE worker_holds.holds IS DISTINCT FROM excluded.holds;
 
 -- name: worker_disk :exec
 -- params: id text, disk_free bigint
@@ -201,7 +209,7 @@ SELECT a.id AS attempt, s.id AS step, r.id AS run, j.name AS project, r.pipeline
 	coalesce((SELECT i.ref FROM run_image i WHERE i.run_id = r.id AND i.image = s.spec ->> 'image'), '') AS image_ref,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('path', f.path, 'digest', encode(f.digest, 'hex'), 'size', f.size) ORDER BY f.path)
 		FROM checkpoint_file f WHERE f.step_id = s.id), '[]') AS checkpoint,
-	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'listing',
+	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'ref', t.name || '/' || v.number, 'version', v.id, 'listing',
 			coalesce((SELECT string_agg(encode(f.digest, 'hex') || ' ' || f.size || ' ' || f.path, E'\n' ORDER BY f.path)
 			FROM dataset_file f WHERE f.version_id = v.id), '')) ORDER BY d.name)
 		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset t ON t.id = v.dataset_id

@@ -18,8 +18,27 @@ static inline uint64_t left_over(bool spread, int64_t left, int64_t many)
 	return (uint64_t)(spread ? many - left : left);
 }
 
-/* Whether it is avoided; GPUs that stay free (or, without GPUs, whether the worker has any), then
- * what it runs, or what of it stays free. */
+/* How much of what the step needs is missing there, of what somebody holds. */
+static inline uint64_t missing(const struct place_pass *p, const struct place_slot *slot)
+{
+	return p->held_any ? (uint64_t)(PLACE_HELD_ALL - p->held[slot - p->slots]) : 0;
+}
+
+/* Without GPUs: whether the worker has any; what the pool's policy says, what is missing, what runs
+ * there. */
+static inline uint64_t fit_plain(
+	const struct place_pass *p, const struct place_slot *slot, enum place_policy policy)
+{
+	uint64_t key = (uint64_t)(slot->groups_n != 0) << 61, miss = missing(p, slot);
+
+	if (policy == PLACE_PACK)
+		return key | left_over(false, slot->cpus, INT32_MAX) << 16 | miss;
+	if (policy == PLACE_SPREAD)
+		return key | (uint64_t)slot->running << 16 | miss;
+	return key | miss << 32 | slot->running;
+}
+
+/* Whether it is avoided; GPUs that stay free, what is missing there, what runs there. */
 static inline uint64_t fit(const struct place_pass *p, const struct place_slot *slot,
 	const struct place_shape *shape, const uint64_t *kinds)
 {
@@ -32,16 +51,14 @@ static inline uint64_t fit(const struct place_pass *p, const struct place_slot *
 		slot->disk < (uint64_t)shape->need[DIM_DISK])
 		return UINT64_MAX;
 	if (kinds == NULL)
-		return last | (uint64_t)(slot->groups_n != 0) << 32 |
-		       (policy != PLACE_PACK ? slot->running
-					     : left_over(false, slot->cpus, INT32_MAX));
+		return last | fit_plain(p, slot, policy);
 	if (slot->gpus < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
 	left = place_matching(p, slot, kinds, &all);
 	if (left < (uint64_t)shape->need[DIM_GPUS])
 		return UINT64_MAX;
-	return last | left_over(policy == PLACE_SPREAD, left - shape->need[DIM_GPUS], MANY) << 32 |
-	       slot->running;
+	return last | left_over(policy == PLACE_SPREAD, left - shape->need[DIM_GPUS], MANY) << 44 |
+	       missing(p, slot) << 32 | slot->running;
 }
 
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,
@@ -255,7 +272,8 @@ struct place_assignment place_take(
 	struct place_assignment got = { .step = step,
 		.worker = slot->worker,
 		.runtime = choose_runtime(&p->s->steps[step], &p->s->workers[slot->worker]),
-		.gpus_n = gpus };
+		.gpus_n = gpus,
+		.held = p->held[at] };
 
 	slot->cpus -= shape->need[DIM_CPUS];
 	slot->memory -= (uint64_t)shape->need[DIM_MEMORY];
@@ -321,18 +339,11 @@ static bool look(struct place_pass *p, struct place_shape *shape, uint32_t step,
 	return found;
 }
 
-static bool try_step(struct place_pass *p, void *arg, uint32_t step)
+static void place_on(struct place_pass *p, struct placing *g, uint32_t step,
+	const struct place_pick picks[PLACE_NODES_MAX])
 {
-	struct placing *g = arg;
 	struct place_shape *shape = &p->shapes[p->shape_of[step]];
-	struct place_pick picks[PLACE_NODES_MAX];
 
-	if (!look(p, shape, step, picks)) {
-		g->waiting[g->result.waiting_n++] = step;
-		if (!p->over[step])
-			place_keep(p, step);
-		return false;
-	}
 	for (uint32_t rank = 0; rank < shape->nodes; rank++) {
 		struct place_assignment *a = &g->placed[g->result.placed_n++];
 		*a = place_take(p, step, shape, picks[rank].slot);
@@ -341,7 +352,28 @@ static bool try_step(struct place_pass *p, void *arg, uint32_t step)
 		if (p->holds != NULL)
 			place_holds(p, a, picks[rank].slot);
 	}
-	return true;
+}
+
+static bool try_step(struct place_pass *p, void *arg, uint32_t step)
+{
+	struct placing *g = arg;
+	struct place_shape *shape = &p->shapes[p->shape_of[step]];
+	struct place_pick picks[PLACE_NODES_MAX];
+	bool goods = p->s->steps[step].goods_n != 0 && shape->standing != PLACE_BLOCKED, found;
+
+	if (goods)
+		place_goods(p, step);
+	found = look(p, shape, step, picks);
+	if (found)
+		place_on(p, g, step, picks);
+	if (goods)
+		place_goods_done(p, step);
+	if (found)
+		return true;
+	g->waiting[g->result.waiting_n++] = step;
+	if (!p->over[step])
+		place_keep(p, step);
+	return false;
 }
 
 static void tell_kept(struct place_pass *p, struct place_result *r)

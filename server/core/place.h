@@ -17,11 +17,13 @@
  * as it has nodes. Its assignments follow one another, in the order of their ranks.
  *
  * Each step is tried once. A step with GPUs goes where it leaves the fewest matching GPUs free (the
- * most, where its pool spreads), then to the worker that runs the fewest attempts. One without GPUs
- * goes to workers that have none, if it can; then to the one that runs the fewest attempts, or,
- * where its pool packs, leaves the fewest cores free. Then the id decides. A worker that is avoided
- * comes after all others. No worker is ever given more than it has free. A step goes to no pool
- * that does not allow its sensitivity.
+ * most, where its pool spreads). One without GPUs goes to workers that have none, if it can; then,
+ * where its pool packs, where it leaves the fewest cores free, and where it spreads, to the one
+ * that runs the fewest attempts. What is equal so far goes to the one that holds the most bytes of
+ * the step's image and data; then to the one that runs the fewest attempts; then the id decides. So
+ * no step ever waits for a worker that holds more. A worker that is avoided comes after all others.
+ * No worker is ever given more than it has free. A step goes to no pool that does not allow its
+ * sensitivity.
  *
  * A step that finds no place is passed by those behind it, but not for ever: a worker is kept for
  * it (backfill with reservations, as EASY of D. Lifka, 1995, per worker). It is the one whose work
@@ -49,6 +51,7 @@
 #define SERVER_CORE_PLACE_H
 #include "server/core/gpus.h"
 
+enum { PLACE_GOODS_MAX = 33 }; /* of a step: one image, and data sets */
 enum { PLACE_RUNTIMES_MAX = 8, PLACE_LABELS_MAX = 64, PLACE_NODES_MAX = 64 };
 enum { PLACE_KEPT_STEPS_MAX = 16, PLACE_KEPT_MAX = PLACE_KEPT_STEPS_MAX + PLACE_NODES_MAX };
 enum { PLACE_PREEMPTED_MAX = 8 }; /* steps that take the place of others, in one pass */
@@ -130,6 +133,8 @@ struct place_step {
 	int64_t time_limit; /* microseconds that it may run; 0: for ever */
 	const uint32_t *kept; /* workers that the last pass kept for it */
 	uint32_t kept_n;
+	const uint32_t *goods; /* positions of what it needs, as far as somebody holds it */
+	uint32_t goods_n;
 	const uint32_t *cleared; /* workers on which others were ended for it, one for each node */
 	uint32_t cleared_n;
 };
@@ -138,6 +143,14 @@ static inline uint32_t place_nodes(const struct place_step *s)
 {
 	return s->nodes > 1 ? s->nodes : 1;
 }
+
+/* What steps need on a worker, and some workers hold already: an image, a version of a data set. */
+struct place_good {
+	struct str name; /* for people */
+	uint64_t bytes;
+	const uint32_t *workers; /* positions */
+	uint32_t workers_n;
+};
 
 struct place_gpu {
 	struct str uuid, model;
@@ -191,7 +204,8 @@ struct place_snapshot {
 	const struct place_worker *workers;
 	const struct place_running *running;
 	const struct place_pool *pools;
-	size_t projects_n, steps_n, workers_n, running_n, pools_n;
+	const struct place_good *goods;
+	size_t projects_n, steps_n, workers_n, running_n, pools_n, goods_n;
 	int64_t now; /* microseconds */
 	const char *const *runtimes; /* their names by number, for people; may be NULL */
 	uint64_t seed; /* of hash tables: random, so that nobody can fill them; changes no answer */
@@ -203,6 +217,8 @@ struct place_assignment {
 	int runtime;
 	const struct str *gpus; /* UUIDs */
 	uint32_t gpus_n;
+	uint32_t held; /* of what it needs and some worker holds, thousandths of the bytes are there
+			*/
 };
 
 /* A worker that is kept for a step that waits; a gang has several. */

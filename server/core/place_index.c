@@ -180,6 +180,8 @@ static void index_workers(struct place_pass *p)
 	p->near = arena_array_of(p->a, uint32_t, 2 * (size_t)most + 1);
 	table_init(&kinds, all, p->a);
 	p->slot_of = arena_array_of(p->a, uint32_t, s->workers_n + 1);
+	p->held = arena_array_of(p->a, uint16_t, s->workers_n + 1);
+	p->held_bytes = arena_array_of(p->a, uint64_t, s->workers_n + 1);
 	p->slots_n = (uint32_t)s->workers_n;
 	for (uint32_t i = 0; i < p->slots_n; i++) {
 		const struct place_worker *w = &s->workers[order[i]];

@@ -54,6 +54,8 @@ struct place_front {
 		*slots; /* bit set: those of the where, less those that were seen to have too few */
 };
 
+enum { PLACE_HELD_ALL = 1000 };
+
 /* Whether a shape has found no place: free amounts only shrink in a pass. */
 enum place_standing {
 	PLACE_OPEN,
@@ -127,6 +129,9 @@ struct place_pass {
 	struct place_shape *shapes;
 	uint32_t *shape_of; /* by step */
 	uint32_t *list; /* room for slots, while blockers are worked out */
+	uint16_t *held; /* by slot: of what the step needs that is tried now, PLACE_HELD_ALL: all */
+	uint64_t *held_bytes; /* the same, in bytes */
+	bool held_any;
 	uint32_t *near; /* room for the GPUs of a worker twice, while some are chosen */
 	int64_t now;
 	const struct place_assignment *placed;
@@ -172,6 +177,11 @@ static inline uint32_t place_runtimes(const struct place_worker *w, const struct
 {
 	return s->nodes > 1 ? w->runtimes & ~w->isolated : w->runtimes;
 }
+
+/* place_goods.c: who holds what the step needs, until another is asked for. Linear in those who do.
+ */
+void place_goods(struct place_pass *p, uint32_t step);
+void place_goods_done(struct place_pass *p, uint32_t step);
 
 /* place.c: how well the slot fits, the least first; UINT64_MAX: it does not. */
 uint64_t place_fit(const struct place_pass *p, const struct place_slot *slot,

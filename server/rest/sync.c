@@ -15,7 +15,9 @@
 #include "server/rest/sync_group.h"
 #include "server/sched/assignment.h"
 #include "server/sched/fleet.h"
+#include "server/sched/goods.h"
 #include "server/sched/progress.h"
+#include "server/sched/sched.h"
 #include "server/store/worker_store.h"
 
 enum {
@@ -34,6 +36,7 @@ struct sync {
 	struct call *call;
 	const struct sync_request *in;
 	uint64_t inventory;
+	struct str holds; /* keys of what it holds, as in goods.h */
 	size_t news; /* attempts whose state is not stored yet */
 	struct str *ids; /* of the attempts that the worker has named */
 	struct fleet_wait *wait;
@@ -66,44 +69,10 @@ static void inventory_on_stored(struct call *c, const struct db_rows *rows)
 	const struct sync *s = c->state;
 
 	(void)rows;
+	if (s->in->has_holds)
+		sched_worker_holds(c->app->sched, c->who.worker_id, s->holds);
 	fleet_note_inventory(c->app->fleet, c->who.worker_id, s->inventory);
 	sync_report(c);
-}
-
-static uint64_t hash_number(int64_t n, uint64_t h)
-{
-	return str_hash((struct str){ (const char *)&n, sizeof n }, h);
-}
-
-/* Everything of the request that is stored as the worker's inventory; of the free disk only what
- * changes by a gigabyte. */
-static uint64_t inventory_hash(const struct sync_request *in)
-{
-	uint64_t h = str_hash(in->release, str_hash(in->boot_id, 0));
-
-	h = hash_number(in->disk_free >> 30, hash_number(in->memory, h));
-	h = str_hash((struct str){ (const char *)&in->cpus, sizeof in->cpus }, h);
-	h = hash_number((int64_t)in->runtimes.n, h);
-	for (size_t i = 0; i < in->runtimes.n; i++)
-		h = str_hash(*list_at(&in->runtimes, struct str, i), h);
-	h = hash_number((int64_t)in->isolated.n, h);
-	for (size_t i = 0; i < in->isolated.n; i++)
-		h = str_hash(*list_at(&in->isolated, struct str, i), h);
-	h = hash_number((int64_t)in->warnings.n, h);
-	for (size_t i = 0; i < in->warnings.n; i++)
-		h = str_hash(*list_at(&in->warnings, struct str, i), h);
-	for (size_t i = 0; i < in->devices.n; i++) {
-		const struct device *d = list_at(&in->devices, struct device, i);
-		const struct str texts[] = { d->uuid, d->model, d->driver, d->bus_id, d->health,
-			d->mig };
-
-		for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-			h = str_hash(texts[k], h);
-		h = hash_number(d->has_numa ? d->numa : -1, hash_number(d->memory, h));
-		for (size_t k = 0; k < d->links.n; k++)
-			h = str_hash(*list_at(&d->links, struct str, k), h);
-	}
-	return h | 1;
 }
 
 static void worker_sync(struct call *c)
@@ -118,17 +87,23 @@ static void worker_sync(struct call *c)
 	for (size_t i = 0; i < in->attempts.n; i++)
 		s->ids[i] = list_at(&in->attempts, struct sync_attempt, i)->id;
 	s->deadline = clock_elapsed(c->app->clock) + PARK_MS * 1000;
-	s->inventory = inventory_hash(in);
+	s->inventory = sync_inventory_hash(in);
 	fleet_seen(c->app->fleet, c->who.worker_id);
 	if (in->wait)
 		s->turn = fleet_turn(c->app->fleet, c->who.worker_id);
 	fleet_keep_states(c->app->fleet, c->who.worker_id, s->ids, in->attempts.n);
-	if (fleet_knows_inventory(c->app->fleet, c->who.worker_id, s->inventory)) {
+	bool known = fleet_knows_inventory(c->app->fleet, c->who.worker_id, s->inventory);
+	if (known && !in->has_holds) {
 		sync_report(c);
 		return;
 	}
 	struct db_unit *u = call_unit(c);
-	worker_store_inventory(u, c->who.worker_id, in);
+	if (!known)
+		worker_store_inventory(u, c->who.worker_id, in);
+	if (in->has_holds) {
+		s->holds = goods_keys(&in->holds, c->arena);
+		worker_store_holds(u, c->who.worker_id, &in->holds, s->holds);
+	}
 	call_send(c, u, DB_WRITE, inventory_on_stored);
 }
 

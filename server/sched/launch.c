@@ -395,6 +395,7 @@ static int make_plan(struct flow *f)
 		.version = 1,
 		.admitted = true,
 		.pipeline = f->file.metadata.name,
+		.data = { f->dataset_ids, f->datasets_n },
 		.state = RUN_QUEUED };
 	run->steps = arena_array_of(f->arena, struct plan_step, rows->n);
 	for (size_t i = 0; i < rows->n; i++)

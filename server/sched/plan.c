@@ -108,11 +108,11 @@ static int64_t lost_after(const struct step_spec *s)
 	return clock_add(0, s->on_lost.lost_after.span, 1);
 }
 
-static void put_avoided(struct jsn_out *w, const struct list *names)
+static void put_texts(struct jsn_out *w, const char *key, const struct list *names)
 {
 	if (names->n == 0)
 		return;
-	jsn_key(w, "avoid_workers");
+	jsn_key(w, key);
 	jsn_list_begin(w);
 	for (size_t i = 0; i < names->n; i++)
 		jsn_str(w, *list_at(names, struct str, i));
@@ -145,7 +145,12 @@ static struct str request_json(struct plan *p, const struct step_spec *s, const 
 		}
 		jsn_obj_end(&w);
 	}
-	put_avoided(&w, avoid);
+	put_texts(&w, "avoid_workers", avoid);
+	put_texts(&w, "data", &p->run->data);
+	if (s->image.n != 0) {
+		jsn_key(&w, "image");
+		jsn_str(&w, s->image);
+	}
 	jsn_key(&w, "time_limit");
 	jsn_int(&w, clock_add(0, s->time_limit.span, 1));
 	jsn_key(&w, "sensitivity");

@@ -75,6 +75,7 @@ struct plan_run {
 	const struct spec_scope *scope;
 	const struct map *values; /* struct plan_value, by name; with scope */
 	bool cache_looked; /* the cache was asked for steps of this look */
+	struct list data; /* struct str: ids of the versions of data sets that its steps find */
 	struct plan_step *steps;
 	size_t n;
 };

@@ -120,6 +120,7 @@ static int read_request(struct waiting *w, struct str json, struct err *e)
 	/* Who was queued by an older server could not say it. */
 	s->sensitivity = (uint8_t)jsn_get_int(jsn_get(root, "sensitivity"), SENSITIVITY_INTERNAL);
 	w->preemptible = jsn_get_bool(jsn_get(root, "preemptible"), true);
+	pool_want_goods(w, root);
 	s->nodes = (uint32_t)jsn_get_int(jsn_get(root, "ranks"), 0);
 	int rc = gpu_spec_of(jsn_get(root, "gpus"), w->arena, &s->gpus, e);
 	jsn_doc_free(doc);
@@ -420,6 +421,7 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 		.disk_free = (uint64_t)db_int(r, i, db_col(r, "disk_free")),
 		.draining = !str_is(db_str(r, i, db_col(r, "state")), "active") };
 	read_gpus(h, db_str(r, i, db_col(r, "devices")));
+	pool_read_holds(h, db_str(r, i, db_col(r, "holds")));
 	if (jsn_parse(db_str(r, i, db_col(r, "labels")), &doc, &e) == 0) {
 		h->worker.labels = labels_of(jsn_root(doc), a, &h->worker.labels_n);
 		jsn_doc_free(doc);

@@ -26,6 +26,8 @@ void pool_set_workers(struct pool *p, const struct db_rows *rows);
 /* Of these ids; those without a row are gone. */
 void pool_put_workers(struct pool *p, const struct str *ids, size_t n, const struct db_rows *rows);
 void pool_close_worker(struct pool *p, struct str id); /* it gets nothing until it is put again */
+/* What it holds of images and data; keys as in goods.h. */
+void pool_worker_holds(struct pool *p, struct str worker_id, struct str keys);
 void pool_set_projects(struct pool *p, const struct db_rows *rows); /* quotas; of all */
 void pool_set_rules(struct pool *p, const struct db_rows *rows); /* of pools; of all */
 void pool_set_attempts(struct pool *p, const struct db_rows *rows);

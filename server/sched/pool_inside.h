@@ -3,7 +3,15 @@
 #ifndef SERVER_SCHED_POOL_INSIDE_H
 #define SERVER_SCHED_POOL_INSIDE_H
 #include "lib/base/map.h"
+#include "lib/json/json_read.h"
+#include "server/sched/goods.h"
 #include "server/sched/pool.h"
+
+/* Something that a step needs on its worker. */
+struct pool_want {
+	uint64_t key;
+	struct str name;
+};
 
 struct waiting {
 	struct arena *arena;
@@ -12,6 +20,8 @@ struct waiting {
 	int64_t not_before;
 	uint64_t blocked;
 	bool preemptible;
+	struct pool_want *wants; /* images and data, at most PLACE_GOODS_MAX */
+	uint32_t wants_n;
 	struct list cleared_on; /* struct str: ids of workers on which others are ended for it */
 	struct list kept_on; /* struct str: ids of the workers that the last pass kept for it */
 };
@@ -25,6 +35,8 @@ struct host {
 	int64_t avoid_until, lost_at; /* 0: not */
 	double cpus_held;
 	uint64_t memory_held;
+	const struct goods_key *holds; /* images and data */
+	uint32_t holds_n;
 	uint32_t at; /* position in the snapshot that is being made */
 };
 
@@ -62,6 +74,12 @@ struct pool {
 	struct host **order; /* all hosts, by id, while it is right */
 	bool ordered;
 };
+
+/* pool_goods.c: what the steps need of what workers hold; once hosts have their positions. */
+void pool_see_goods(struct pool *p, struct waiting *const *waiting, struct place_step *steps,
+	size_t n, struct arena *a, struct place_snapshot *ret);
+void pool_want_goods(struct waiting *w, const struct jsn *request);
+void pool_read_holds(struct host *h, struct str keys);
 
 /* Every object begins with its arena, which also holds the object; NULL is fine. */
 void pool_free_object(void *object);

@@ -113,6 +113,7 @@ static void take_steps(struct pool *p, struct snapshot *s, int64_t now, struct p
 	}
 	ret->steps = steps;
 	ret->steps_n = n;
+	pool_see_goods(p, all, steps, n, s->arena, ret);
 }
 
 /* Seen by whoever holds the connection; asked for only when what we know has grown old. */

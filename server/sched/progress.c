@@ -275,6 +275,7 @@ static int read_run(struct look *l, const struct db_rows *rows, size_t row, stru
 	r->cancelling = db_bool(rows, row, db_col(rows, "cancelling"));
 	r->admitted = db_bool(rows, row, db_col(rows, "admitted"));
 	r->blocked = db_bool(rows, row, db_col(rows, "blocked"));
+	r->data = db_list(rows, row, db_col(rows, "data"), l->arena);
 	r->look = db_bool(rows, row, db_col(rows, "look"));
 	r->finishing_work = db_bool(rows, row, db_col(rows, "finishing_work"));
 	r->n = n;

@@ -350,6 +350,12 @@ void sched_rules_changed(struct sched *s)
 		sched_load(s);
 }
 
+void sched_worker_holds(struct sched *s, struct str worker_id, struct str keys)
+{
+	if (s != NULL && s->pool != NULL)
+		pool_worker_holds(s->pool, worker_id, keys);
+}
+
 static void sched_fetch(struct sched *s)
 {
 	struct sched_news *news = s->news;

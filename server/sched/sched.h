@@ -36,6 +36,10 @@ void sched_rules_changed(struct sched *s);
 /* A worker was drained or deleted by this server just now (committed): what is queued from here on
  * does not go there. s may be NULL. */
 void sched_worker_closed(struct sched *s, struct str worker_id);
+/* What the worker holds of images and data, as it has told just now; keys as in goods.h. s may be
+ * NULL.
+ */
+void sched_worker_holds(struct sched *s, struct str worker_id, struct str keys);
 bool sched_leading(const struct sched *s);
 /* Another server has given up the lead; s may be NULL. */
 void sched_lead_free(struct sched *s);

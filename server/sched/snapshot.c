@@ -134,7 +134,9 @@ static void put_step(const struct place_step *s, struct buf *out)
 	for (uint32_t i = 1; i < s->kept_n; i++)
 		kept[l.also_kept.n++] = s->kept[i];
 	l.cleared = positions(s->cleared, s->cleared_n);
+	l.goods = positions(s->goods, s->goods_n);
 	put(LINE_STEP, &l, out);
+	mem_free(l.goods.items);
 	mem_free(l.cleared.items);
 }
 
@@ -157,6 +159,18 @@ static void put_running(const struct place_running *x, struct buf *out)
 
 	put(LINE_RUNNING, &l, out);
 	mem_free(l.spared.items);
+}
+
+static void put_good(const struct place_good *g, struct buf *out)
+{
+	const uint64_t most = INT64_MAX / 200;
+	struct line_good l = { .kind = LINE_GOOD,
+		.name = g->name,
+		.bytes = (int64_t)(g->bytes < most ? g->bytes : most),
+		.workers = positions(g->workers, g->workers_n) };
+
+	put(LINE_GOOD, &l, out);
+	mem_free(l.workers.items);
 }
 
 static void put_preempted(const struct place_preempted *p, struct buf *out)
@@ -187,7 +201,7 @@ void snapshot_write(
 		&(struct line_snapshot){ LINE_SNAPSHOT, SNAPSHOT_FORMAT, at, (int64_t)s->projects_n,
 			(int64_t)s->workers_n, (int64_t)s->steps_n, (int64_t)s->running_n,
 			(int64_t)r->placed_n, (int64_t)r->waiting_n, (int64_t)s->pools_n,
-			(int64_t)r->preempted_n },
+			(int64_t)r->preempted_n, (int64_t)s->goods_n },
 		out);
 	for (size_t i = 0; i < s->projects_n; i++)
 		put_project(&s->projects[i], out);
@@ -198,6 +212,8 @@ void snapshot_write(
 			out);
 	for (size_t i = 0; i < s->workers_n; i++)
 		put_worker(&s->workers[i], out);
+	for (size_t i = 0; i < s->goods_n; i++)
+		put_good(&s->goods[i], out);
 	for (size_t i = 0; i < s->steps_n; i++)
 		put_step(&s->steps[i], out);
 	for (size_t i = 0; i < s->running_n; i++)
@@ -206,7 +222,7 @@ void snapshot_write(
 		const struct place_assignment *x = &r->placed[i];
 		put(LINE_PLACED,
 			&(struct line_placed){ LINE_PLACED, x->step, x->worker, x->runtime, x->rank,
-				texts_list(x->gpus, x->gpus_n) },
+				x->held, texts_list(x->gpus, x->gpus_n) },
 			out);
 	}
 	for (size_t i = 0; i < r->waiting_n; i++)

@@ -17,6 +17,7 @@ enum line_kind {
 	LINE_WAITING,
 	LINE_POOL,
 	LINE_PREEMPTED,
+	LINE_GOOD,
 	LINE_KINDS
 };
 extern const char *const line_names[];
@@ -25,7 +26,8 @@ struct line_head {
 };
 struct line_snapshot {
 	int kind;
-	int64_t format, at, projects, workers, steps, running, placed, waiting, pools, preempted;
+	int64_t format, at, projects, workers, steps, running, placed, waiting, pools, preempted,
+		goods;
 };
 struct line_quota {
 	int64_t nominal, borrow;
@@ -64,7 +66,7 @@ struct line_step {
 	int64_t project, priority, queued_at, memory, disk, gpus, gpu_memory_min, gpu_memory_max,
 		time_limit, nodes, kept, sensitivity;
 	double cpus;
-	struct list gpu_models, requires, avoids, runtimes, also_kept, cleared;
+	struct list gpu_models, requires, avoids, runtimes, also_kept, cleared, goods;
 };
 struct line_running {
 	int kind;
@@ -81,9 +83,15 @@ struct line_preempted {
 	int64_t step;
 	struct list workers, victims, reclaimed; /* reclaimed: those of the victims that are */
 };
+struct line_good {
+	int kind;
+	struct str name;
+	int64_t bytes;
+	struct list workers;
+};
 struct line_placed {
 	int kind;
-	int64_t step, worker, runtime, rank;
+	int64_t step, worker, runtime, rank, held;
 	struct list gpus;
 };
 struct line_waiting {

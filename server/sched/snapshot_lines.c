@@ -4,7 +4,7 @@
 #include "api/pool.h"
 
 const char *const line_names[] = { "snapshot", "project", "worker", "step", "running", "placed",
-	"waiting", "pool", "preempted", NULL };
+	"waiting", "pool", "preempted", "good", NULL };
 
 #define AT(member)  offsetof(struct THIS, member)
 #define HAS(member) FIELD_HAS(struct THIS, member)
@@ -68,7 +68,7 @@ const struct field head_fields[] = {
 static const struct field snapshot_fields[] = { KIND, COUNT(format, SNAPSHOT_FORMAT), INSTANT(at),
 	COUNT(projects, LINES_MAX), COUNT(workers, LINES_MAX), COUNT(steps, LINES_MAX),
 	COUNT(running, LINES_MAX), COUNT(placed, LINES_MAX), COUNT(waiting, LINES_MAX),
-	LATER(pools, LINES_MAX), LATER(preempted, LINES_MAX), { 0 } };
+	LATER(pools, LINES_MAX), LATER(preempted, LINES_MAX), LATER(goods, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_quota
 static const struct field quota_fields[] = { COUNT(nominal, UINT32_MAX), COUNT(borrow, UINT32_MAX),
@@ -123,7 +123,8 @@ static const struct field step_line_fields[] = { KIND, TEXT(id), TEXT(pool),
 	COUNT(kept, LINES_MAX),
 	{ "also_kept", FIELD_LIST, FIELD_OMIT_EMPTY, AT(also_kept), .item = FIELD_INT,
 		.max = PLACE_NODES_MAX, .item_max = LINES_MAX },
-	LATER(sensitivity, PLACE_SENSITIVITIES - 1), POSITIONS(cleared, PLACE_NODES_MAX), { 0 } };
+	LATER(sensitivity, PLACE_SENSITIVITIES - 1), POSITIONS(cleared, PLACE_NODES_MAX),
+	POSITIONS(goods, PLACE_GOODS_MAX), { 0 } };
 #undef THIS
 #define THIS line_running
 static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), REAL(cpus),
@@ -138,7 +139,12 @@ static const struct field running_fields[] = { KIND, COUNT(worker, LINES_MAX), R
 #define THIS line_placed
 static const struct field placed_fields[] = { KIND, COUNT(step, LINES_MAX),
 	COUNT(worker, LINES_MAX), COUNT(runtime, RUNTIME_COUNT - 1), TEXTS(gpus, GPUS_MAX),
-	{ "rank", FIELD_INT, FIELD_OMIT_EMPTY, AT(rank), .max = PLACE_NODES_MAX - 1 }, { 0 } };
+	{ "rank", FIELD_INT, FIELD_OMIT_EMPTY, AT(rank), .max = PLACE_NODES_MAX - 1 },
+	LATER(held, 1000), { 0 } };
+#undef THIS
+#define THIS line_good
+static const struct field good_fields[] = { KIND, TEXT(name), AMOUNT(bytes),
+	POSITIONS(workers, LINES_MAX), { 0 } };
 #undef THIS
 #define THIS line_waiting
 static const struct field waiting_fields[] = { KIND, COUNT(step, LINES_MAX), { 0 } };
@@ -152,4 +158,4 @@ static const struct field preempted_fields[] = { KIND, COUNT(step, LINES_MAX),
 
 const struct field *const line_tables[LINE_KINDS] = { snapshot_fields, project_fields,
 	worker_line_fields, step_line_fields, running_fields, placed_fields, waiting_fields,
-	pool_line_fields, preempted_fields };
+	pool_line_fields, preempted_fields, good_fields };

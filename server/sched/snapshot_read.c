@@ -11,6 +11,7 @@ struct reader {
 	struct place_running *running;
 	struct place_pool *pools;
 	struct place_preempted *preempted;
+	struct place_good *goods;
 	size_t seen[LINE_KINDS];
 };
 
@@ -123,6 +124,7 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 	r->workers = arena_array_of(r->arena, struct place_worker, (size_t)l->workers + 1);
 	r->steps = arena_array_of(r->arena, struct place_step, (size_t)l->steps + 1);
 	r->preempted = arena_array_of(r->arena, struct place_preempted, (size_t)l->preempted + 1);
+	r->goods = arena_array_of(r->arena, struct place_good, (size_t)l->goods + 1);
 	r->pools = arena_array_of(r->arena, struct place_pool, (size_t)l->pools + 1);
 	r->running = arena_array_of(r->arena, struct place_running, (size_t)l->running + 1);
 	r->file.placed = arena_array_of(r->arena, struct place_assignment, (size_t)l->placed + 1);
@@ -133,8 +135,8 @@ static int read_head(struct reader *r, const struct line_snapshot *l)
 static int64_t most_of(const struct reader *r, enum line_kind kind)
 {
 	const int64_t most[LINE_KINDS] = { 1, r->head.projects, r->head.workers, r->head.steps,
-		r->head.running, r->head.placed, r->head.waiting, r->head.pools,
-		r->head.preempted };
+		r->head.running, r->head.placed, r->head.waiting, r->head.pools, r->head.preempted,
+		r->head.goods };
 
 	return most[kind];
 }
@@ -156,7 +158,7 @@ static int read_decision(struct reader *r, enum line_kind kind, const void *line
 	if (kind == LINE_PLACED)
 		r->file.placed[r->file.placed_n++] = (struct place_assignment){ (uint32_t)p->step,
 			(uint32_t)p->worker, (uint32_t)p->rank, (int)p->runtime, texts_of(&p->gpus),
-			(uint32_t)p->gpus.n };
+			(uint32_t)p->gpus.n, (uint32_t)p->held };
 	else
 		r->file.waiting[r->file.waiting_n++] = (uint32_t)w->step;
 	return 0;
@@ -186,6 +188,23 @@ static int read_cleared(struct reader *r, const struct line_step *l, struct plac
 	ret->cleared = positions(r, &l->cleared, r->head.workers);
 	ret->cleared_n = (uint32_t)l->cleared.n;
 	return ret->cleared != NULL ? 0 : -1;
+}
+
+static int read_good(
+	struct reader *r, const struct line_good *l, struct place_good *ret, struct err *e)
+{
+	*ret = (struct place_good){ .name = l->name,
+		.bytes = (uint64_t)l->bytes,
+		.workers = positions(r, &l->workers, r->head.workers),
+		.workers_n = (uint32_t)l->workers.n };
+	return ret->workers != NULL ? 0 : no_such("/workers", e);
+}
+
+static int read_goods(struct reader *r, const struct line_step *l, struct place_step *ret)
+{
+	ret->goods = positions(r, &l->goods, r->head.goods);
+	ret->goods_n = (uint32_t)l->goods.n;
+	return ret->goods != NULL ? 0 : -1;
 }
 
 static int read_running(
@@ -259,12 +278,15 @@ static int take(struct reader *r, enum line_kind kind, const void *line, struct 
 		r->steps[at] = read_step(r, line);
 		if (read_cleared(r, line, &r->steps[at]) < 0)
 			return no_such("/cleared", e);
+		if (read_goods(r, line, &r->steps[at]) < 0)
+			return no_such("/goods", e);
 		return in_range(r->steps[at].project, r->head.projects, "/project", e);
 	case LINE_RUNNING: return read_running(r, line, &r->running[at], e);
 	case LINE_PLACED:
 	case LINE_WAITING: return read_decision(r, kind, line, e);
 	case LINE_POOL: r->pools[at] = read_pool(line); return 0;
 	case LINE_PREEMPTED: return read_preempted(r, line, &r->preempted[at], e);
+	case LINE_GOOD: return read_good(r, line, &r->goods[at], e);
 	case LINE_KINDS: break;
 	}
 	return 0;
@@ -283,6 +305,7 @@ static int read_line(struct reader *r, struct str text, struct err *e)
 		struct line_waiting waiting;
 		struct line_pool pool;
 		struct line_preempted preempted;
+		struct line_good good;
 	} line;
 
 	if (field_decode_loose(head_fields, text, r->arena, &line.head, e) < 0)
@@ -339,6 +362,8 @@ int snapshot_read(struct str text, struct arena *a, struct snapshot_file *ret, s
 		.workers = r.workers,
 		.running = r.running,
 		.pools = r.pools,
+		.goods = r.goods,
+		.goods_n = (size_t)r.head.goods,
 		.pools_n = (size_t)r.head.pools,
 		.projects_n = (size_t)r.head.projects,
 		.steps_n = (size_t)r.head.steps,

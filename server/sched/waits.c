@@ -195,6 +195,21 @@ static void look_deep(
 	arena_drop(scratch);
 }
 
+static void explain_placed(const struct place_snapshot *s, const struct place_assignment *x,
+	struct arena *a, struct step_wait *ret)
+{
+	const struct place_worker *w = &s->workers[x->worker];
+	struct str held = STR("");
+
+	if (x->held != 0)
+		held = arena_printf(a, ", which holds %u.%u %% of the image and data that it needs",
+			x->held / 10, x->held % 10);
+	struct blocker *b = add(ret, "placing",
+		arena_printf(a, "%.*s takes it next%.*s", STR_ARG(w->name), STR_ARG(held)));
+	b->worker_id = w->id;
+	b->worker = w->name;
+}
+
 static void explain_queued(const struct wait_facts *f, const struct why_view *v, bool deep,
 	struct arena *a, struct step_wait *ret)
 {
@@ -203,12 +218,7 @@ static void explain_queued(const struct wait_facts *f, const struct why_view *v,
 
 	ret->as_of = v->at;
 	if (at.placed >= 0) {
-		const struct place_worker *w =
-			&v->snapshot.workers[v->result.placed[at.placed].worker];
-		struct blocker *b = add(
-			ret, "placing", arena_printf(a, "%.*s takes it next", STR_ARG(w->name)));
-		b->worker_id = w->id;
-		b->worker = w->name;
+		explain_placed(&v->snapshot, &v->result.placed[at.placed], a, ret);
 		return;
 	}
 	if (at.waiting < 0) {

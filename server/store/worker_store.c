@@ -81,6 +81,16 @@ void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_
 	buf_done(&warnings);
 }
 
+void worker_store_holds(struct db_unit *u, struct str id, const struct holds *h, struct str keys)
+{
+	struct buf b;
+
+	buf_init(&b, LIST_MAX);
+	field_encode(holds_fields, h, &b);
+	db_stmt(u, SQL_WORKER_HOLDS_PUT, DB_TEXT(id), DB_JSON_OF(&b), DB_BYTES(keys));
+	buf_done(&b);
+}
+
 struct reports {
 	struct str *worker_ids, *ids, *states, *reasons, *messages, *runtimes, *evidence,
 		*addresses;

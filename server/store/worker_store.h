@@ -14,6 +14,8 @@ void worker_store_set_state(struct db_unit *u, struct str id_or_name, int state,
 void worker_store_delete(struct db_unit *u, struct str id_or_name, struct str actor);
 /* ago: microseconds since each was seen. */
 void worker_store_seen(struct db_unit *u, const struct str *ids, const int64_t *ago, size_t n);
+/* keys: struct goods_key of each. */
+void worker_store_holds(struct db_unit *u, struct str id, const struct holds *h, struct str keys);
 void worker_store_inventory(struct db_unit *u, struct str id, const struct sync_request *in);
 
 /* Reports of several workers, for one statement. Rows: ord, id, run_id, state of what moved. */

@@ -43,6 +43,12 @@ static void make_world(struct world *w, struct place_running *running)
 		g->numa = i % 2 + 1;
 		g->links = i < 4 ? 0 : 0xf0 & ~(UINT64_C(1) << i);
 	}
+	static const uint32_t first[] = { 0 }, second[] = { 1 };
+	static const struct place_good good = { { "python:3", 8 }, GB, second, 1 };
+	w->s.goods = &good;
+	w->s.goods_n = 1;
+	w->steps[1].goods = first;
+	w->steps[1].goods_n = 1;
 	w->steps[3].requires = labels;
 	w->steps[3].requires_n = 1;
 	w->projects[1].gpus_quota = (struct place_quota){ true, 9, 3 };

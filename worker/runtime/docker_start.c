@@ -257,9 +257,10 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 	(void)str_print(started->image_id, sizeof started->image_id, "%s%.*s",
 		str_starts(id, STR("sha256:")) ? "" : "sha256:", STR_ARG(id)); /* Podman: bare */
 	docker_image_ref(jsn_root(doc), s->image, started->image_ref);
+	started->image_bytes = jsn_get_int(jsn_get(jsn_root(doc), "Size"), 0);
 	if (s->pulled)
-		docker_keep_pulled(s->base.d->keep, started->image_id, s->image,
-			jsn_get_int(jsn_get(jsn_root(doc), "Size"), 0));
+		docker_keep_pulled(
+			s->base.d->keep, started->image_id, s->image, started->image_bytes);
 	docker_keep_use(s->base.d->keep, started->image_id, s->spec->attempt);
 	jsn_doc_free(doc);
 	start_create(s);

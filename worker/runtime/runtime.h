@@ -182,6 +182,7 @@ struct runtime_started {
 	/* Exactly that image: "REPOSITORY@sha256:…", which any host can pull, or, for one that no
 	 * registry is known to have, its id. */
 	char image_ref[RUNTIME_IMAGE_MAX];
+	int64_t image_bytes; /* its size; 0: not known */
 	enum runtime_blame blame; /* when it failed */
 	enum runtime_image_fault image_fault;
 };
