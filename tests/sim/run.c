@@ -188,6 +188,8 @@ static void see(struct sim *m)
 		sim_preempt_see(m, m->running_of[i], &running[i]);
 	m->s.pools = &t->pool;
 	m->s.pools_n = t->preempts;
+	if (t->goods_n != 0)
+		sim_held_see(m, steps);
 }
 
 /* ---- one pass -------------------------------------------------------------------- */
@@ -221,6 +223,8 @@ static int pass_once(struct sim *m, struct err *e)
 		rc = sim_check_why(m, a, e);
 	if (rc == 0 && m->t->preempts)
 		rc = sim_check_preempted(m, e);
+	if (m->t->goods_n != 0)
+		sim_held_book(m);
 	remember_kept(m);
 	m->report.placed += m->r.placed_n;
 	m->report.passes++;

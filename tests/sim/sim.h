@@ -25,6 +25,7 @@ struct sim_step {
 	uint32_t *kept_on; /* workers that the last pass kept for it */
 	uint32_t kept_n;
 	bool firm; /* never to be ended for another */
+	uint32_t good; /* number + 1 of the image that it needs; 0: none that counts */
 	uint32_t by; /* step + 1 for which it is being ended, by ends_at */
 	int64_t ends_at;
 	uint32_t *ended_for, ended_for_n; /* steps for which it was ended so far */
@@ -51,6 +52,8 @@ struct sim_change {
 	enum sim_change_kind kind;
 };
 
+enum { SIM_HELD = 4 };
+
 struct sim_trace {
 	const char *name;
 	uint64_t seed, random;
@@ -63,6 +66,11 @@ struct sim_trace {
 	int64_t began;
 	struct place_pool pool; /* of all workers, where it preempts */
 	bool preempts;
+	uint32_t goods_n;
+	uint64_t *good_bytes;
+	uint32_t *held; /* of each worker SIM_HELD: the numbers + 1 of those it holds, the last
+			   first */
+	bool blind; /* placement is not told of them */
 	uint32_t replay_every, why_every; /* passes; 0: never */
 	double least_used; /* of all GPU time up to the least makespan; 0: not asked */
 	bool steady; /* one priority, no quota, no change of workers */
@@ -72,6 +80,7 @@ struct sim_trace {
 /* What a whole simulation was like. */
 struct sim_report {
 	size_t passes, placed, lost, replayed, kept, preempted;
+	size_t wanted, held; /* images: by nodes that began, and where they were there already */
 	double work_lost; /* by that, of all GPU time */
 	int64_t makespan, longest_head, longest_over, longest_wait;
 	double used; /* of all GPU time up to the least makespan */
@@ -117,6 +126,10 @@ void sim_preempt_see(struct sim *m, uint32_t step, struct place_running *x);
 /* Those that were asked to end have done so. */
 void sim_preempt_happen(struct sim *m);
 int sim_check_preempted(struct sim *m, struct err *e) MUST_CHECK;
+
+/* held.c: where images are, in worlds that have some; after a pass: where they are now. */
+void sim_held_see(struct sim *m, struct place_step *steps);
+void sim_held_book(struct sim *m);
 
 /* run.c: it waits again, and so on. */
 void sim_put_back(struct sim *m, struct sim_step *s);

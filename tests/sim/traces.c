@@ -448,6 +448,27 @@ static void make_empty(struct sim_trace *t, uint32_t size)
 	(void)size;
 }
 
+/* ---- held: images, of which some are wanted often ---------------------------------- */
+
+static void make_held(struct sim_trace *t, uint32_t size)
+{
+	(void)add_project(t, 1);
+	t->goods_n = 40;
+	t->good_bytes = arena_array_of(t->arena, uint64_t, t->goods_n);
+	for (uint32_t g = 0; g < t->goods_n; g++)
+		t->good_bytes[g] = (1 + sim_draw(t, 20)) * GIB;
+	for (uint32_t i = 0; i < 15 * size; i++)
+		(void)add_worker(t, i % 3 != 0 ? h100 : NULL, 80 * GIB);
+	t->held = arena_array_of(t->arena, uint32_t, (size_t)t->workers_n * SIM_HELD);
+	for (uint32_t i = 0; i < 600 * size; i++) {
+		uint32_t gpus = sim_draw(t, 2) == 0 ? 0 : UINT32_C(1) << sim_draw(t, 4);
+		struct sim_step *s = add_step(t, gpus, minutes(t, 5, 60));
+		uint32_t a = sim_draw(t, t->goods_n + 1), b = sim_draw(t, a + 1);
+		s->good = 1 + sim_draw(t, b + 1) % t->goods_n; /* the first ones most often */
+	}
+	arrive(t, 0.8);
+}
+
 /* ---- by name ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -457,10 +478,12 @@ static const struct {
 	{ "priorities", make_priorities }, { "projects", make_projects }, { "wide", make_wide },
 	{ "gangs", make_gangs }, { "gang_churn", make_gang_churn }, { "shares", make_shares },
 	{ "quota", make_quota }, { "churn", make_churn }, { "large", make_large },
-	{ "preempt", make_preempt }, { "reclaim", make_reclaim }, { "empty", make_empty } };
+	{ "preempt", make_preempt }, { "reclaim", make_reclaim }, { "held", make_held },
+	{ "empty", make_empty } };
 enum { WORLDS = sizeof worlds / sizeof worlds[0] };
 const char *const sim_trace_names[] = { "packable", "mixed", "priorities", "projects", "wide",
-	"gangs", "gang_churn", "shares", "quota", "preempt", "reclaim", "churn", "large", NULL };
+	"gangs", "gang_churn", "shares", "quota", "preempt", "reclaim", "churn", "large", "held",
+	NULL };
 
 struct sim_trace *sim_trace_new(const char *name, uint32_t size, uint64_t seed)
 {
