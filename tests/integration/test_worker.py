@@ -573,7 +573,7 @@ def test_init_killed_when_its_log_is_full(server, worker):
     n = 3_000_000
     a = server.assign(sh(f"head -c {n} /dev/zero | tr '\\0' x; sleep 600"), log_max=1_000_000)
     taken = worker.dir(a, "ctl", "taken")
-    wait_for(lambda: os.path.exists(taken) and struct.unpack("<QQ", open(taken, "rb").read(16)) == (n, 0))
+    wait_for(lambda: os.path.exists(taken) and open(taken, "rb").read(16) == struct.pack("<QQ", n, 0))
     os.kill(int(re.search(r"^init_pid=(\d+)$", open(worker.dir(a, "ctl", "status")).read(), re.M)[1]), signal.SIGKILL)
     end = server.wait_end(a)
     assert (end["state"], end["reason"]) == ("failed", "runtime_failed")
