@@ -5,7 +5,7 @@
 -- name: cache_facts :many
 -- params: run_id text, ids text[], images text[], files bigint
 WITH x AS MATERIALIZED (
-	SELECT x.ord, x.image, s.needs FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS x(id, image, ord) JOIN step s ON s.id = x.id
+	SELECT x.ord, x.image, s.needs, s.matrix FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS x(id, image, ord) JOIN step s ON s.id = x.id
 ), need AS MATERIALIZED (
 	SELECT n.id, n.name, (SELECT coalesce(sum((o.value ->> 'files')::bigint), 0) FROM jsonb_each(n.outputs) o) > $4 AS many
 	FROM step n WHERE n.run_id = $1 AND n.name IN (SELECT unnest(x.needs) FROM x)
@@ -14,7 +14,7 @@ WITH x AS MATERIALIZED (
 		SELECT string_agg(encode(o.digest, 'hex') || ' ' || o.name || ' ' || octet_length(o.path) || ' ' || o.path, E'\n'
 			ORDER BY o.name, o.path) FROM step_output o WHERE o.step_id = n.id), ''), 'UTF8')), 'hex') END AS digest FROM need n
 )
-SELECT r.repository, r.commit, r.no_cache,
+SELECT r.repository, r.commit, r.no_cache, coalesce(x.matrix::text, '') AS matrix,
 	coalesce((SELECT string_agg(d.name || ' ' || encode(v.digest, 'hex'), E'\n' ORDER BY d.name)
 		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id WHERE d.run_id = r.id), '') AS datasets,
 	coalesce((SELECT string_agg(m.key || ' ' || m.value, E'\n' ORDER BY m.key) FROM jsonb_each_text(r.models) m), '') AS models,

@@ -108,8 +108,9 @@ void cache_key(const struct step_spec *s, struct str name, const struct cache_fa
 		{ CACHE_IMAGE, { STR(""), STR("") } }, { CACHE_DATASETS, { f->datasets, STR("") } },
 		{ CACHE_INPUTS, { f->inputs, f->models } } };
 
-	add(h, STR("tidemill step 1"));
+	add(h, STR("tidemill step 2"));
 	add(h, name);
+	add(h, f->matrix);
 	add_command(h, s, a);
 	add(h, s->image);
 	add_lists(h, s, a);

@@ -11,6 +11,7 @@
 
 /* Beside the step's own spec; each a text of which two are alike when what they say is. */
 struct cache_facts {
+	struct str matrix; /* values of a combination */
 	struct str repository, commit;
 	struct str datasets; /* names and digests of what is staged */
 	struct str models; /* names and versions */
@@ -18,7 +19,7 @@ struct cache_facts {
 };
 
 bool cache_counts(const struct step_spec *s, enum cache_part part);
-/* name: as it stands in the file, of a combination that of the step with the matrix. */
+/* name: as the command sees it, of a combination its own. */
 void cache_key(const struct step_spec *s, struct str name, const struct cache_facts *f,
 	struct arena *a, unsigned char ret[HASH_SIZE]);
 /* Which image a step must have run in to be the same, as sha256:…, or "" when that does not matter;

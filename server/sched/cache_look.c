@@ -71,7 +71,8 @@ static void ask_for(struct cache_flow *f, const struct db_rows *r, size_t row)
 	struct plan_step *s = &f->run->steps[want->step];
 	struct plan_cached *c = arena_new_of(f->arena, struct plan_cached);
 	unsigned char *key = arena_array_of(f->arena, unsigned char, HASH_SIZE);
-	const struct cache_facts facts = { .repository = column(f, r, row, "repository"),
+	const struct cache_facts facts = { .matrix = column(f, r, row, "matrix"),
+		.repository = column(f, r, row, "repository"),
 		.commit = column(f, r, row, "commit"),
 		.datasets = column(f, r, row, "datasets"),
 		.models = column(f, r, row, "models"),
@@ -81,7 +82,7 @@ static void ask_for(struct cache_flow *f, const struct db_rows *r, size_t row)
 	s->cached = c;
 	if (cache_counts(want->spec, CACHE_INPUTS) && db_bool(r, row, db_col(r, "many")))
 		return;
-	cache_key(want->spec, s->matrix_of.n != 0 ? s->matrix_of : s->name, &facts, f->arena, key);
+	cache_key(want->spec, s->name, &facts, f->arena, key);
 	c->key = (struct str){ (const char *)key, HASH_SIZE };
 	if (db_bool(r, row, db_col(r, "no_cache")) ||
 		!cache_image(want->spec, column(f, r, row, "image_ref"), &image))

@@ -344,6 +344,7 @@ static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
 
 	if (build_dag(p->run, p->arena, &dag, e) < 0)
 		return -1;
+	p->dag = &dag;
 	do {
 		p->ended = false;
 		dag_advance(&dag, p->states, p->run->cancelling, p->arena, next);
@@ -355,6 +356,7 @@ static int follow_dag(struct plan *p, struct dag_next *next, struct err *e)
 		for (size_t i = 0; i < next->cancel_n; i++)
 			plan_cancel_step(p, next->cancel[i]);
 	} while (p->ended);
+	p->dag = NULL;
 	return 0;
 }
 
@@ -435,6 +437,8 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 		.run_reason = "",
 		.states = arena_array_of(a, int, n),
 		.bad = arena_array_of(a, bool, n),
+		.hit_now = arena_array_of(a, bool, n),
+		.joined_now = arena_array_of(a, bool, n),
 		.spec_ids = arena_array_of(a, struct str, n),
 		.specs = arena_array_of(a, struct str, n),
 		.cache_wants = arena_array_of(a, struct plan_cache_want, n),

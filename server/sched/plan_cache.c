@@ -1,8 +1,8 @@
 /*
  * Steps with `cache`: before one is queued, it is asked for whether a step that was the same has
  * succeeded. The first plan only says which steps are to be looked up; it is made anew with what
- * was found. What a found step has put out can be read once the plan is written: whatever would
- * have to read it is left to the look after that.
+ * was found. What a found step has put out can be read once the plan is written, as can what a step
+ * has that joins others: whatever would have to read it is left to the look after that.
  */
 #include "server/sched/plan_inside.h"
 
@@ -11,9 +11,20 @@ bool plan_is_hit(const struct plan_step *s)
 	return s->cached != NULL && s->cached->step.n != 0;
 }
 
-bool plan_cache_pending(const struct plan *p)
+/* A key is made of what was put out by the steps that it needs; what these need in turn was there
+ * before. */
+bool plan_is_early(const struct plan *p, size_t i, const struct step_spec *spec)
 {
-	return p->cache_hits != 0;
+	const struct plan_step *s = &p->run->steps[i];
+
+	for (uint32_t k = p->dag->need_at[i]; k < p->dag->need_at[i + 1]; k++) {
+		uint32_t need = p->dag->need[k];
+		if (p->hit_now[need] && (s->joins || s->late || spec->has_cache))
+			return true;
+		if (p->joined_now[need] && spec->has_cache)
+			return true;
+	}
+	return false;
 }
 
 static void want(struct plan *p, size_t i, const struct step_spec *spec)
@@ -36,7 +47,7 @@ bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec)
 		want(p, i, spec);
 		return false;
 	}
-	if (c == NULL) { /* it has become ready by what was found just now */
+	if (c == NULL) { /* what was found just now has made room for it */
 		p->leaves = true;
 		return false;
 	}
@@ -46,6 +57,7 @@ bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec)
 	}
 	if (!plan_is_hit(s))
 		return true;
+	p->hit_now[i] = true;
 	p->hits[p->cache_hits] = s->id;
 	p->hit_sources[p->cache_hits++] = c->step;
 	plan_end_step(p, i, STEP_SUCCEEDED, REASON_NONE,

@@ -13,6 +13,10 @@ struct plan {
 	int *states; /* of all steps, as they will be */
 	bool *bad; /* by step: what needs it is skipped because something failed */
 	bool ended; /* a step has ended at once when it became ready */
+	const struct dag *dag;
+	/* By step: what it has put out is only there once the plan is written, since the cache has
+	 * it, or since it joins others. */
+	bool *hit_now, *joined_now;
 	struct step_updates steps;
 	struct queue_rows queue;
 	struct str *unqueue, *cancel_attempts, *cancel_reasons, *release, *tracking,
@@ -74,8 +78,8 @@ bool plan_fill_in(struct plan *p, size_t i, struct step_spec *spec);
  */
 bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec);
 bool plan_is_hit(const struct plan_step *s); /* the cache has the same */
-/* What steps put out is not to be read as long as the plan is not written. */
-bool plan_cache_pending(const struct plan *p);
+/* It would read what is only there once the plan is written. */
+bool plan_is_early(const struct plan *p, size_t i, const struct step_spec *spec);
 void plan_add_cached(struct db_unit *u, const struct plan *p);
 void plan_end_step(
 	struct plan *p, size_t i, enum step_state state, enum reason reason, struct str message);

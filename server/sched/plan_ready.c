@@ -108,13 +108,14 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e)
 
 	if (is_full(p, s)) /* it is looked at again when one of the others has ended */
 		return 0;
-	if ((s->joins || s->late) && plan_cache_pending(p)) {
+	if (plan_spec_of(p, s, &spec, e) < 0)
+		return -1;
+	if (plan_is_early(p, i, &spec)) {
 		p->leaves = true;
 		return 0;
 	}
-	if (plan_spec_of(p, s, &spec, e) < 0)
-		return -1;
 	if (s->joins) {
+		p->joined_now[i] = true;
 		if (spec.matrix.has_select)
 			join_best(p, i, &spec.matrix.select);
 		else

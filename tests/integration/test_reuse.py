@@ -407,6 +407,25 @@ def test_combinations_and_what_is_chosen_of_them(api, worker, shared):
     assert [count(shared, f"train.k-{k}") for k in "abc"] == [1, 1, 1]
 
 
+def test_combinations_differ_by_themselves_and_by_them_what_needs_them(api, worker, shared):
+    """The command names no value of the matrix; what needs the matrix becomes ready with the end of its last combination."""
+    def source(word, **matrix):
+        return pipeline("join", {
+            "train": {"run": ["sh", "-c", f"echo x >> {shared}/train; {matrix.pop('log', '')} echo $TIDEMILL_STEP $1 > $TIDEMILL_OUTPUT/f",
+                              "x", word], "env": {"LOG": LOG.replace("$", "$$")}, "cache": {},
+                      "matrix": {"values": {"k": ["a", "b"]}, **matrix}, "outputs": {"f": {"path": "f"}}},
+            "use": {"needs": ["train"], "run": f"cat $(find $TIDEMILL_INPUT_TRAIN -type f | sort) | tee {shared}/said > $TIDEMILL_OUTPUT/said",
+                    "cache": {}, "outputs": {"said": {"path": "said"}}}})
+    chosen = {"select": {"metric": "mae", "mode": "min"}, "log": "/usr/bin/python3 -c \"$LOG\" 1;"}
+    for matrix, said in (({}, "train.k-a {0}\ntrain.k-b {0}\n"), (chosen, "train.k-a {0}\n")):
+        (shared / "train").unlink(missing_ok=True)
+        for word, cached in (("one", False), ("two", False), ("one", True)):
+            _, steps = run_to_end(api, source(word, **matrix))
+            assert from_cache(steps) == ({"train.k-a", "train.k-b", "use"} if cached else set()), word
+            text = api.get(f"/api/v1/steps/{steps['use']['id']}/outputs/said/said", expect=200).body.decode()
+            assert text == said.format(word) and count(shared, "train") == (4 if word == "two" or cached else 2)
+
+
 def test_which_image_it_ran_in(server, api):
     """An image that is only named counts once it is known what the name stands for."""
     hand = Wire(server, "image-hand", runtimes=("docker",), pool="images")

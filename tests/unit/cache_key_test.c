@@ -21,8 +21,8 @@ static void begin(struct keyed *k)
 			{ .name = STR("v"), .path = STR("v.txt"), .kind = OUTPUT_VALUE } },
 		.secrets = { { STR("key"), SECRET_FILE }, { STR("word"), SECRET_ENV } },
 		.runtimes = { RUNTIME_DOCKER, RUNTIME_PROCESS },
-		.facts = { STR("https://git/x"), STR("c0ffee"), STR("d 01"), STR("m mv_1"),
-			STR("prep 02") },
+		.facts = { STR("{\"k\": \"1\"}"), STR("https://git/x"), STR("c0ffee"), STR("d 01"),
+			STR("m mv_1"), STR("prep 02") },
 		.name = STR("train") };
 	k->spec = (struct step_spec){ .run = STR("[\"train\", \"--fast\"]"),
 		.image = STR("repo/x:1"),
@@ -83,6 +83,7 @@ void test_cache_key__all_that_decides_counts(void **state)
 	DIFFERS(b.spec.resources.gpus = STR("\"H100:2\""));
 	DIFFERS(b.spec.placement.nodes = 2);
 	DIFFERS(b.spec.placement.has_launcher = true);
+	DIFFERS(b.facts.matrix = STR("{\"k\": \"2\"}"));
 	DIFFERS(b.facts.repository = STR("https://git/y"));
 	DIFFERS(b.facts.commit = STR("c0ffef"));
 	DIFFERS(b.facts.datasets = STR("d 02"));

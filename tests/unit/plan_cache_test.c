@@ -1,6 +1,7 @@
 /* server/sched/plan.h: steps that are looked up in the cache before they are queued. */
 #include "api/pipeline.h"
 #include "server/sched/plan.h"
+#include "server/sched/spec.h"
 #include "tests/unit/unit.h"
 
 enum { STEPS = 3 };
@@ -133,5 +134,65 @@ void test_plan_cache__a_run_of_nothing_but_hits_ends_without_running(void **stat
 	check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_SUCCEEDED);
 	assert_int_equal(plan_run_state(p.plan), RUN_SUCCEEDED);
 	assert_int_equal(plan_events(p.plan)->n, 2); /* step.succeeded, run.succeeded */
+	arena_drop(p.a);
+}
+
+void test_plan_cache__what_needs_a_join_is_looked_up_once_that_is_written(void **state)
+{
+	struct planned p;
+	struct list wants;
+
+	(void)state;
+	/* s0 is the only combination of s1, of which s2 needs what was chosen, or all. */
+	for (int selects = 0; selects < 2; selects++) {
+		begin(&p);
+		p.specs[0].has_cache = p.specs[1].has_cache = false;
+		p.specs[2].has_cache = true;
+		p.specs[1].matrix.has_select = selects;
+		p.steps[0].state = STEP_SUCCEEDED;
+		p.steps[0].matrix_of = p.steps[1].name;
+		p.steps[0].has_metric = true;
+		p.steps[0].metric = 1;
+		p.steps[1].joins = true;
+		make(&p);
+		check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_WAITING);
+		assert_false(plan_cache_wants(p.plan, &wants));
+		assert_true(plan_leaves(p.plan));
+		p.steps[1].state = STEP_SUCCEEDED;
+		make(&p);
+		assert_true(plan_cache_wants(p.plan, &wants));
+		p.steps[1].state = STEP_WAITING;
+		p.specs[2].has_cache = false;
+		make(&p);
+		check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_QUEUED);
+		arena_drop(p.a);
+	}
+}
+
+void test_plan_cache__only_what_needs_a_hit_is_left(void **state)
+{
+	struct planned p;
+	struct spec_scope scope = { .run_id = STR("run") };
+
+	(void)state;
+	begin(&p);
+	/* s0 and s1 stand apart, both are found; s2 joins s1. */
+	p.run.cache_looked = true;
+	p.run.scope = &scope;
+	p.steps[0].cached = p.steps[1].cached = &p.found;
+	p.steps[0].late = p.steps[1].late = true;
+	p.steps[1].needs.n = 0;
+	p.steps[2].joins = true;
+	make(&p);
+	check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_WAITING);
+	assert_true(plan_leaves(p.plan));
+	p.need[2] = STR("s0");
+	p.steps[1].cached = NULL;
+	p.specs[1].has_cache = false;
+	p.steps[1].joins = p.steps[2].joins = p.steps[1].late = false;
+	p.steps[2].late = true;
+	make(&p);
+	check_states(&p, STEP_SUCCEEDED, STEP_QUEUED, STEP_WAITING);
+	assert_true(plan_leaves(p.plan));
 	arena_drop(p.a);
 }
