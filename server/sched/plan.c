@@ -463,10 +463,16 @@ static struct plan *plan_new(const struct plan_run *run, struct arena *a)
 	for (size_t i = 0; i < run->n; i++) {
 		p->states[i] = run->steps[i].state;
 		p->bad[i] = is_bad(run->steps[i].state, run->steps[i].reason);
-		if (p->states[i] >= STEP_QUEUED && p->states[i] <= STEP_FINISHING)
-			p->open_bytes += run->steps[i].spec.n;
 	}
 	return p;
+}
+
+/* Of those whose end was just seen nothing is held any more. */
+static void count_open(struct plan *p)
+{
+	for (size_t i = 0; i < p->run->n; i++)
+		if (p->states[i] >= STEP_QUEUED && p->states[i] <= STEP_FINISHING)
+			p->open_bytes += p->run->steps[i].spec.n;
 }
 
 int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct arena *a,
@@ -483,6 +489,7 @@ int plan_make(const struct plan_run *run, int64_t now, uint64_t random, struct a
 	for (size_t i = 0; i < run->n; i++)
 		if (look_at_attempt(p, i, e) < 0 || look_at_deadline(p, i, e) < 0)
 			return -1;
+	count_open(p);
 	int rc = follow_dag(p, &next, e);
 	map_free(p->wanted);
 	p->wanted = NULL;

@@ -1,8 +1,9 @@
 /*
  * Late steps: filled in with what others have put out when they become ready. The values are read
  * only then, and only those that are named. A run may hold a lot of them, so one look fills in as
- * many steps as there was room to read for, and leaves the others to the next one; and while the
- * steps that have begun hold much, those that are ready wait for some of them to end.
+ * many steps as there was room to read for and as may be written at once, and leaves the others to
+ * the next one; and while the steps that have begun hold much, those that are ready wait for some
+ * of them to end.
  */
 #include "api/pipeline.h"
 #include "lib/base/map.h"
@@ -11,7 +12,7 @@
 #include "server/sched/plan_inside.h"
 #include "server/sched/spec.h"
 
-enum { SPEC_MAX = 4 << 20, OPEN_BYTES_MAX = 8 << 20 };
+enum { SPEC_MAX = 4 << 20, OPEN_BYTES_MAX = 8 << 20, FILLED_BYTES_MAX = 8 << 20 };
 
 /* Where a value comes from: what has chosen one of its combinations in this turn has its own only
  * after the plan is written. */
@@ -96,6 +97,10 @@ bool plan_fill_in(struct plan *p, size_t i, struct step_spec *spec)
 
 	if (p->open_bytes > OPEN_BYTES_MAX)
 		return false;
+	if (p->filled_bytes > FILLED_BYTES_MAX) {
+		p->leaves = true;
+		return false;
+	}
 	spec_wanted_outputs(spec, p->arena, &names);
 	if (p->run->scope == NULL) {
 		p->wants_scope = true;
@@ -116,7 +121,7 @@ bool plan_fill_in(struct plan *p, size_t i, struct step_spec *spec)
 	buf_init(&b, SPEC_MAX);
 	field_encode(step_spec_fields, spec, &b);
 	BUG_ON(buf_failed(&b)); /* commands and variables have a lower limit */
-	p->open_bytes += buf_str(&b).n;
+	p->filled_bytes += buf_str(&b).n;
 	p->spec_ids[p->specs_n] = p->run->steps[i].id;
 	p->specs[p->specs_n++] = buf_keep(&b, p->arena);
 	return true;
@@ -135,9 +140,5 @@ bool plan_leaves(const struct plan *p)
 
 size_t plan_spec_bytes(const struct plan *p)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->specs_n; i++)
-		n += p->specs[i].n;
-	return n;
+	return p->filled_bytes;
 }

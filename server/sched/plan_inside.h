@@ -27,6 +27,7 @@ struct plan {
 	struct str *wants; /* the same, in their order */
 	size_t wants_n, wants_room;
 	size_t open_bytes; /* of the specs of steps that have begun and not ended */
+	size_t filled_bytes; /* of specs */
 	struct plan_cache_want *cache_wants;
 	size_t cache_wants_n;
 	struct str *keyed, *keys; /* steps and their keys of the cache */

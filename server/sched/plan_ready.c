@@ -133,6 +133,8 @@ int plan_step_ready(struct plan *p, size_t i, struct err *e)
 		return 0;
 	plan_set_step(p, i, &(struct plan_change){ .state = STEP_QUEUED });
 	plan_queue_step(p, i, &spec, 0);
+	if (s->late)
+		p->open_bytes += p->specs[p->specs_n - 1].n;
 	return 0;
 }
 
