@@ -10,7 +10,8 @@ SYNC = {"boot_id": "b", "release": "1", "runtimes": ["process"], "cpus": 1.0, "m
                       "evidence": {}, "cancelling": False}], "warnings": ["w"], "wait": False}
 STEPS = {"s": {"run": ["true"], "needs": [], "env": {"A": "b"}, "resources": {"cpus": 1, "memory": "1GiB"}, "time_limit": "10m",
                "outputs": {"o": {"path": "out", "kind": "files"}}, "retries": {"user": 1, "infra": 1},
-               "on_lost": {"policy": "keep", "lost_after": "30m"}, "logs": {"max": "1GiB"}}}
+               "on_lost": {"policy": "keep", "lost_after": "30m"}, "logs": {"max": "1GiB"},
+               "cache": {"by": ["code", "image"], "max_age": "7d"}}}
 BODIES = {
     "sessions.create": {"token": "tdm_pat_x"},
     "tokens.create": {"name": "t", "kind": "pat", "project": "alpha", "role": "viewer", "expires_in": "1d"},
@@ -24,7 +25,8 @@ BODIES = {
     "datasets.create": {"name": "newset", "description": "d", "labels": {"a": "b"}},
     "dataset_versions.create": {"files": [FILE], "append_to": 1, "latest": False, "description": "d", "labels": {"a": "b"}},
     "pipelines.put": {"source": pipeline("p", STEPS)},
-    "runs.create": {"pipeline": "p", "ref": "main", "inputs": {}, "labels": {"a": "b"}},
+    "runs.create": {"pipeline": "p", "ref": "main", "inputs": {}, "labels": {"a": "b"}, "no_cache": False},
+    "runs.rerun": {"from": "failed"},
     "aliases.put": {"version": 1, "note": "n", "force": False},
     "monitors.put": {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "m", "labels": {"a": "b"}},
                      "spec": {"subject": {"model": "model-a", "alias": "champion"}, "reference": "training",
