@@ -91,6 +91,9 @@ void agent_kept(struct agent *g, struct str step, bool here);
 /* The runtime of an attempt that was found again, whether it is still offered or not; NULL when it
  * cannot be had. */
 struct runtime *agent_runtime_again(struct agent *g, struct str name);
+bool agent_offers(const struct agent *g, const struct runtime *r); /* for new attempts */
+/* Something of an attempt may be left there: it is removed once the runtime can be used again. */
+void agent_left_over(struct agent *g, const struct runtime *r);
 
 /* ---- for the exchange ---- */
 /* True when it brought anything new. */

@@ -162,6 +162,7 @@ static int open_process(struct agent *g, const char *install, struct err *e)
 		.attempts = path_in(g, "attempts", attempts),
 		.install = install,
 		.user = c->step_user.n != 0 ? c->step_user.p : NULL,
+		.leftover = !g->runtimes[RUNTIME_PROCESS].offered,
 	};
 
 	return runtime_process_new(g->loop, &process, &g->runtimes[RUNTIME_PROCESS].r, e);
@@ -187,6 +188,7 @@ static int open_docker(struct agent *g, const char *install, struct err *e)
 		.socket = c->docker_socket.p,
 		.network = c->docker_network.p,
 		.auth_file = c->registry_auth_file.n != 0 ? c->registry_auth_file.p : NULL,
+		.leftover = !g->runtimes[RUNTIME_DOCKER].offered,
 		.host_gateway = c->docker_host_gateway,
 		.rdma = c->docker_rdma,
 		.tmp_max = c->docker_tmp,
@@ -215,9 +217,9 @@ int agent_open_runtimes(struct agent *g, struct err *e)
 	for (int i = 0; i < RUNTIME_COUNT; i++) {
 		if (!allowed(g, runtime_names[i]))
 			continue;
+		g->runtimes[i].offered = true;
 		if (open_runtime(g, i, e) < 0)
 			return -1;
-		g->runtimes[i].offered = true;
 	}
 	return 0;
 }
@@ -236,6 +238,21 @@ struct runtime *agent_runtime_again(struct agent *g, struct str name)
 		log_error("attempts of a runtime cannot be looked after",
 			LOG_S("runtime", runtime_names[kind]), LOG_E(&e));
 	return g->runtimes[kind].r;
+}
+
+bool agent_offers(const struct agent *g, const struct runtime *r)
+{
+	for (int i = 0; i < RUNTIME_COUNT; i++)
+		if (g->runtimes[i].r == r)
+			return g->runtimes[i].offered;
+	return false;
+}
+
+void agent_left_over(struct agent *g, const struct runtime *r)
+{
+	for (int i = 0; i < RUNTIME_COUNT; i++)
+		if (g->runtimes[i].r == r)
+			g->runtimes[i].listed = false;
 }
 
 void agent_probe(struct agent *g)
@@ -283,7 +300,8 @@ static void on_about(void *arg, const struct runtime_about *about)
 		return;
 	rt->about = *about;
 	rt->probed = true;
-	if (!about->ok) /* it may come back at any moment, and attempts wait for it */
+	if (!about->ok && rt->offered) /* it may come back at any moment, and attempts wait for it
+					*/
 		loop_timer_set(&g->probe, PROBE_SOON_MS);
 	if (first || was != about->ok) {
 		log_info(about->ok ? "runtime usable" : "runtime not usable",

@@ -144,7 +144,9 @@ struct job *job_adopt(struct agent *g, const char *dir, struct err *e)
 	(void)str_print(j->message, sizeof j->message, "%.*s", STR_ARG(j->rec.message));
 	j->rec.message = str_c(j->message);
 	j->stored = true;
-	j->admitted = j->rec.phase > JOB_ASSIGNED && j->rec.phase < JOB_ENDED;
+	/* One that has ended may not have been removed, and run on. */
+	j->admitted =
+		j->rec.phase > JOB_ASSIGNED && (j->rec.phase < JOB_ENDED || control_held(j->ctl));
 	if (j->rec.phase > JOB_PREPARING)
 		j->runtime = agent_runtime_again(g, j->rec.runtime);
 	return j;
@@ -173,6 +175,13 @@ static enum runtime_killer killer_of(struct str name)
 	return RUNTIME_KILLER_NONE;
 }
 
+void job_start_limit(struct job *j)
+{
+	if (j->task.start_timeout > 0 && j->rec.started_at == 0 && j->rec.stop == REASON_NONE &&
+		!loop_timer_armed(&j->limit))
+		loop_timer_set(&j->limit, start_left(j));
+}
+
 /* How it ended was noted before its container went, and is not judged again without it. */
 static void resume_finishing(struct job *j)
 {
@@ -188,15 +197,16 @@ static void resume_finishing(struct job *j)
 static bool lacks_runtime(const struct job *j)
 {
 	return j->runtime == NULL && !j->rec.unstarted && j->rec.phase > JOB_PREPARING &&
-	       j->rec.phase < JOB_ENDED;
+	       j->rec.phase < JOB_FINISHING;
 }
 
 void job_resume(struct job *j)
 {
 	log_info("attempt found again", LOG_STR("attempt", j->task.attempt),
 		LOG_S("phase", job_phase_names[j->rec.phase]));
-	if (j->task.start_timeout > 0 && j->rec.started_at == 0 && j->rec.phase < JOB_FINISHING)
-		loop_timer_set(&j->limit, start_left(j));
+	/* Whether a command that may run has begun is seen at the first look at it. */
+	if (j->rec.phase < JOB_RUNNING)
+		job_start_limit(j);
 	if (lacks_runtime(j)) {
 		job_finish(j, ATTEMPT_FAILED, REASON_RUNTIME_FAILED,
 			"its runtime cannot be had on this worker any more");

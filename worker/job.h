@@ -120,6 +120,7 @@ struct job {
 	job_next_fn *retry; /* what `again` starts */
 	struct retry wait;
 	int asked; /* how often it was told to end */
+	int unreachable; /* looks since its daemon has answered last */
 	char message[512]; /* holds rec.message */
 };
 
@@ -169,6 +170,7 @@ void job_log_abandon(struct job *j);
 void job_timers_init(struct job *j);
 void job_limits_init(struct job *j);
 void job_limits_watch(struct job *j); /* the command has begun */
+void job_start_limit(struct job *j); /* it has not, as is known now: how long it may still take */
 void job_limits_cancel(struct job *j);
 void job_usage_init(struct job *j);
 void job_usage_done(struct job *j); /* at the end of the job */
@@ -182,5 +184,7 @@ const char *job_stop_text(struct job *j);
 /* At the end of an operation: true when the process ends, and nothing more is to be done. */
 bool job_returned(struct job *j);
 struct runtime_ref job_ref(const struct job *j);
+/* Its runtime failed with e, and nobody is left who could tell more of it: nothing of it runs. */
+bool job_abandoned(const struct job *j, const struct err *e);
 
 #endif

@@ -7,6 +7,7 @@
 #include "worker/evidence.h"
 #include "worker/init/ctl.h"
 #include "worker/job.h"
+#include "worker/runtime/control.h"
 #include "worker/secrets.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/outputs.h"
@@ -29,6 +30,7 @@ static void finish_usage(struct job *j);
 static void finish_last(struct job *j);
 static void finish_on_saved(struct job *j);
 /* Forgotten: remove what the runtime has → the folder → the job. */
+static void remove_retry(struct job *j);
 static void remove_on_runtime(void *arg, const struct err *e);
 static void remove_folder(struct job *j);
 static void run_remove_folder(void *arg);
@@ -73,12 +75,22 @@ void job_finish(struct job *j, enum attempt_state result, enum reason why, const
 
 /* ---- the container -------------------------------------------------------------------------- */
 
+/* The init is the first process of what runs: without it nothing does, and none begins in a sealed
+ * folder. Of a runtime that is offered the daemon is waited for: it may only be late. */
+bool job_abandoned(const struct job *j, const struct err *e)
+{
+	if (e->code != ERR_NETWORK || agent_offers(j->agent, j->runtime))
+		return false;
+	control_seal(j->ctl);
+	return !control_held(j->ctl);
+}
+
 static void finish_container(struct job *j)
 {
 	const struct runtime_ref ref = job_ref(j);
 
 	if (j->runtime == NULL) {
-		j->cleared = true;
+		j->cleared = !control_held(j->ctl);
 		finish_log(j);
 		return;
 	}
@@ -98,7 +110,7 @@ static void finish_on_container(void *arg, const struct err *e)
 		return;
 	}
 	j->wait.tries = 0;
-	j->cleared = e->code == ERR_OK;
+	j->cleared = e->code == ERR_OK || job_abandoned(j, e);
 	finish_log(j);
 }
 
@@ -362,7 +374,15 @@ void job_remove(struct job *j)
 	if (j->removing || j->busy != 0 || j->entering)
 		return; /* job_returned or finish_on_saved comes here again */
 	j->removing = true;
+	if (j->runtime == NULL && control_held(j->ctl)) {
+		log_warn("attempt not removed yet: it runs, and its runtime cannot be had",
+			LOG_STR("attempt", j->task.attempt));
+		job_later(j, remove_retry, ship_wait(&j->wait, NULL));
+		return;
+	}
 	if (j->runtime == NULL) {
+		j->cleared = true;
+		give_devices_back(j);
 		remove_folder(j);
 		return;
 	}
@@ -382,11 +402,13 @@ static void remove_on_runtime(void *arg, const struct err *e)
 
 	if (job_returned(j))
 		return;
-	if (e->code != ERR_OK) {
+	if (e->code != ERR_OK && !job_abandoned(j, e)) {
 		log_warn("attempt not removed yet", LOG_STR("attempt", j->task.attempt), LOG_E(e));
 		job_later(j, remove_retry, ship_wait(&j->wait, NULL));
 		return;
 	}
+	if (e->code != ERR_OK)
+		agent_left_over(j->agent, j->runtime);
 	j->cleared = true;
 	give_devices_back(j);
 	remove_folder(j);

@@ -5,6 +5,7 @@
 #include "worker/init/ctl.h"
 #include "worker/job.h"
 #include "worker/killed.h"
+#include "worker/runtime/control.h"
 #include "worker/ship/logs.h"
 #include "worker/ship/watch.h"
 
@@ -14,7 +15,8 @@ enum {
 	LOOK_MS = 1000, /* beside the watch of the control folder */
 	LOOK_BLIND_MS = 200, /* without one */
 	FORCE_MS = 15000, /* after the grace of the init */
-	DISK_LOW = 1 << 20
+	DISK_LOW = 1 << 20,
+	UNREACHABLE = 30 /* looks: a daemon that only restarts is back by then */
 };
 
 /* Look at the status (when the control folder changes, and now and then) → finish. */
@@ -75,6 +77,23 @@ static void job_look(struct job *j)
 	runtime_poll(j->runtime, &ref, job_on_status, j);
 }
 
+static void job_not_seen(struct job *j, const struct err *e)
+{
+	struct err none;
+
+	log_warn("attempt cannot be looked at", LOG_STR("attempt", j->task.attempt), LOG_E(e));
+	j->unreachable = e->code == ERR_NETWORK ? j->unreachable + 1 : 0;
+	if (j->unreachable < UNREACHABLE || !job_abandoned(j, e)) {
+		loop_timer_set(&j->look, LOOK_MS);
+		return;
+	}
+	if (control_read(j->ctl, &j->status, NULL, &none) < 0 || j->status.state != RUNTIME_ENDED)
+		control_lost(&j->status,
+			"it does not run any more, and how it ended its runtime would know, which "
+			"is not offered here any more and cannot be reached");
+	job_ended(j);
+}
+
 static void job_on_status(void *arg, const struct runtime_status *s, const struct err *e)
 {
 	struct job *j = arg;
@@ -83,11 +102,10 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 	if (job_returned(j) || j->rec.phase != JOB_RUNNING)
 		return;
 	if (e->code != ERR_OK) {
-		log_warn("attempt cannot be looked at", LOG_STR("attempt", j->task.attempt),
-			LOG_E(e));
-		loop_timer_set(&j->look, LOOK_MS);
+		job_not_seen(j, e);
 		return;
 	}
+	j->unreachable = 0;
 	j->status = *s;
 	if (s->started_us != 0 && !j->limited) {
 		if (j->rec.started_at == 0)
@@ -96,6 +114,8 @@ static void job_on_status(void *arg, const struct runtime_status *s, const struc
 		j->limited = true;
 		job_limits_watch(j);
 	}
+	if (s->started_us == 0 && s->state != RUNTIME_ENDED && s->state != RUNTIME_GONE)
+		job_start_limit(j);
 	if (s->state == RUNTIME_WAITING)
 		job_gang_wait(j);
 	if (j->watch == NULL)

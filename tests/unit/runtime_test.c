@@ -522,6 +522,47 @@ void test_runtime__shared_files_stay_as_they_are(void **state)
 	bed_free(b);
 }
 
+/* Attempts that run are looked after although nothing could be started any more. */
+void test_runtime__what_runs_needs_nothing_for_starts(void **state)
+{
+	struct runtime_process_config process = {
+		.attempts = "/x", .install = "x", .user = "nobody-at-all"
+	};
+	struct runtime_docker_config docker = {
+		.init = "/x", .install = "x", .auth_file = "/no/such/file"
+	};
+	struct bed *b = bed_new();
+	struct runtime *r;
+	struct err e;
+
+	(void)state;
+	process.init = b->init;
+	process.attempts = b->attempts;
+	if (geteuid() == 0) {
+		assert_int_equal(runtime_process_new(b->loop, &process, &r, &e), -1);
+		assert_int_equal(e.code, ERR_INVALID);
+		process.leftover = true;
+		sh(b, "echo up; exec sleep 60");
+		assert_int_equal(start(b), ERR_OK);
+		poll_until(b, RUNTIME_RUNNING);
+		runtime_free(b->r);
+		assert_int_equal(runtime_process_new(b->loop, &process, &b->r, &e), 0);
+		runtime_probe(b->r, on_about, b);
+		(void)await(b);
+		assert_false(b->about.ok);
+		assert_non_null(strstr(b->about.note, "nobody-at-all"));
+		assert_int_equal(stop(b, RUNTIME_STOP_ASK), ERR_OK);
+		poll_until(b, RUNTIME_ENDED);
+		make_folders(b);
+		assert_int_equal(start(b), ERR_UNAVAILABLE); /* and not as somebody else */
+	}
+	assert_int_equal(runtime_docker_new(b->loop, &docker, &r, &e), -1);
+	docker.leftover = true;
+	assert_int_equal(runtime_docker_new(b->loop, &docker, &r, &e), 0);
+	runtime_free(r);
+	bed_free(b);
+}
+
 void test_runtime__missing_init_is_told(void **state)
 {
 	struct bed *b = bed_new();

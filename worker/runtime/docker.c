@@ -461,7 +461,7 @@ int runtime_docker_new(
 			"the installation's id and the network must be 1 to %d of "
 			"A-Z, a-z, 0-9, _, . and -",
 			RUNTIME_ID_MAX - 1);
-	if (c->auth_file != NULL && docker_auth_check(c->auth_file, e) < 0)
+	if (c->auth_file != NULL && !c->leftover && docker_auth_check(c->auth_file, e) < 0)
 		return -1;
 	d = mem_new_of(struct docker);
 	d->http = fetch_client_new(l, &http, e);

@@ -19,6 +19,7 @@ struct process {
 	struct rtcalls calls;
 	char *init, *attempts, *install;
 	struct launch_user user;
+	struct err userless; /* why there is none */
 	struct kid *kids;
 };
 
@@ -88,13 +89,15 @@ static void process_probe(struct runtime *r, runtime_about_cb *done, void *arg)
 	struct rtcall *c = rtcall_new(&p->calls, sizeof *c, RTCALL_PROBE, nothing_to_abandon, arg);
 
 	c->fn.about = done;
-	c->about.ok = access(p->init, X_OK) == 0;
+	c->about.ok = access(p->init, X_OK) == 0 && p->userless.code == ERR_OK;
 	c->about.survives_daemon = c->about.gpus = true;
 	(void)str_print(c->about.version, sizeof c->about.version, "%s", TIDEMILL_VERSION);
 	if (c->about.ok)
 		(void)str_print(c->about.note, sizeof c->about.note,
 			"steps run as user %s (uid %u), without isolation or limits", p->user.name,
 			(unsigned)p->user.uid);
+	else if (p->userless.code != ERR_OK)
+		(void)str_print(c->about.note, sizeof c->about.note, "%.250s", p->userless.msg);
 	else
 		(void)str_print(
 			c->about.note, sizeof c->about.note, "%s cannot be executed", p->init);
@@ -220,6 +223,11 @@ static void process_start(struct runtime *r, const struct runtime_spec *spec, ru
 	}
 	if (rtcall_find(&p->calls, RTCALL_START, spec->attempt) != NULL) {
 		(void)err_set(&e, ERR_IN_PROGRESS, "the attempt is being started already");
+		start_end(s, &e);
+		return;
+	}
+	if (p->userless.code != ERR_OK) {
+		(void)err_set(&e, ERR_UNAVAILABLE, "%.250s", p->userless.msg);
 		start_end(s, &e);
 		return;
 	}
@@ -509,7 +517,8 @@ int runtime_process_new(
 
 	p->head.ops = &ops;
 	p->calls.loop = l;
-	if (launch_user(&p->user, c->user, e) < 0) {
+	if (launch_user(&p->user, c->user, &p->userless) < 0 && !c->leftover) {
+		*e = p->userless;
 		mem_free(p);
 		return -1;
 	}

@@ -236,6 +236,8 @@ struct runtime_process_config {
 	 * "nobody". Never root. Without meaning when the worker itself is not root: then it is its
 	 * own user. */
 	const char *user;
+	/* Only what runs already is looked after: without such a user there are no starts. */
+	bool leftover;
 };
 
 struct runtime_docker_config {
@@ -244,6 +246,8 @@ struct runtime_docker_config {
 	const char *socket; /* NULL: /var/run/docker.sock */
 	const char *network; /* NULL: "bridge" */
 	const char *auth_file; /* credentials of registries (docker_auth.h); NULL: none */
+	bool leftover; /* only what runs already is looked after: they are read when they are needed
+			*/
 	bool host_gateway; /* the name host.docker.internal leads to the host */
 	bool rdma; /* steps with GPUs get the host's RDMA devices, and may pin memory */
 	int64_t tmp_max; /* bytes of /tmp, in memory; 0: /tmp is the image's, on the disk */
