@@ -268,6 +268,7 @@ def test_a_runtime_that_is_not_offered_any_more(server, plain):  # noqa: F811
         server.wait(lambda s: b"up" in s.output(a), 60)
         w.kill()
         w.settings["TIDEMILL_RUNTIMES"] = "process"
+        w.settings["TIDEMILL_REGISTRY_AUTH_FILE"] = w.folder + "/removed"  # what only a pull needs
         w.start()
         server.wait(lambda s: s.last_sync and s.last_sync["runtimes"] == ["process"] and
                     any(x["id"] == a and x["state"] == "running" for x in s.last_sync["attempts"]), 60)
