@@ -313,3 +313,28 @@ void shape_devices(const struct jsn *v, struct buf *out)
 		buf_addc(out, '\n');
 	}
 }
+
+/* "12 images, 96 GiB": how many of a kind, and how large. */
+static void add_holds(const struct jsn *v, const char *kind, const char *words, struct buf *out)
+{
+	char size[NUM_SIZE_MAX];
+	uint64_t n = 0, bytes = 0;
+
+	for (size_t i = 0; i < jsn_count(v); i++) {
+		const struct jsn *h = jsn_at(v, i);
+		int64_t more = jsn_get_int(jsn_get(h, "bytes"), 0);
+		if (!str_is(text_of(h, "kind"), kind))
+			continue;
+		n++;
+		bytes += more > 0 ? (uint64_t)more : 0;
+	}
+	if (n != 0)
+		buf_addf(out, "%llu %s%s, %s\n", (unsigned long long)n, words, num_plural(n),
+			num_format_size(size, bytes));
+}
+
+void shape_holds(const struct jsn *v, struct buf *out)
+{
+	add_holds(v, "image", "image", out);
+	add_holds(v, "dataset", "data set", out);
+}

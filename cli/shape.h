@@ -23,6 +23,7 @@ shape_fn shape_usage; /* of an attempt's evidence */
 shape_fn shape_matches; /* of an attempt: log policies that lines matched */
 shape_fn shape_lines; /* a list of texts, one a line */
 shape_fn shape_devices; /* of a worker */
+shape_fn shape_holds; /* of a worker */
 shape_fn shape_command; /* the words of a step */
 shape_fn shape_outputs; /* of a step: by name, kind, files and bytes */
 

@@ -206,8 +206,9 @@ VIEW(worker, "/name", { "NAME", "/name" }, { "ID", "/id" }, { "POOL", "/pool" },
 	{ "RUNTIMES", "/runtimes", NARROW }, { "ISOLATED", "/isolated", DETAILS },
 	{ "CPUS", "/cpus", COLUMN_REAL, NARROW }, { "MEMORY", "/memory", COLUMN_SIZE, NARROW },
 	{ "DISK FREE", "/disk_free", COLUMN_SIZE, DETAILS },
-	{ "GPUS", "/devices", SHAPED(devices) }, { "LABELS", "/labels", COLUMN_PAIRS, NARROW },
-	{ "RELEASE", "/release", DETAILS }, { "SEEN", "/seen_at", T }, { "WARNINGS", "/warnings" });
+	{ "GPUS", "/devices", SHAPED(devices) }, { "HOLDS", "/holds", SHAPED(holds) },
+	{ "LABELS", "/labels", COLUMN_PAIRS, NARROW }, { "RELEASE", "/release", DETAILS },
+	{ "SEEN", "/seen_at", T }, { "WARNINGS", "/warnings" });
 
 VIEW(event, "/id", { "ID", "/id" }, { "AT", "/at", T }, { "TYPE", "/type" },
 	{ "SUBJECT", "/subject" }, { "PARENT", "/parent" }, { "BY", "/actor" },

@@ -69,6 +69,7 @@ class FakeServer:
         self.refuse_uploads = 0    # so many uploads fail with 503
         self.counts = {}           # requests by operation
         self.syncs, self.last_sync = 0, None
+        self.holds = None  # as they were told last
         self.enrolled = {}         # token → worker id
         self.live = set()          # sockets
         self.busy = 0
@@ -212,6 +213,7 @@ class FakeServer:
         with self.lock:
             self.syncs += 1
             self.last_sync = body
+            self.holds = body["holds"]["items"] if "holds" in body else self.holds
             has = body.get("attempts", [])
             self.take(has)
             end = time.monotonic() + (self.park_s if body.get("wait") else 0)

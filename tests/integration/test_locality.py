@@ -1,11 +1,12 @@
 """Steps go where their image and data are, among workers that are equal otherwise; and what a real worker tells of that."""
 import hashlib
 import json
+import subprocess
 
 import pytest
 
 import stack
-from harness import until
+from harness import SANITIZERS, program, until
 from test_engine import Hand, pipeline, submit
 
 GIB = 1 << 30
@@ -58,7 +59,7 @@ def where(hands, run):
     return i
 
 
-def test_a_step_goes_to_who_needs_fetch_the_least(server, admin, project):
+def test_a_step_goes_to_who_needs_fetch_the_least(server, admin, project, tmp_path):
     version = dataset(admin, project, "d", b"x" * 100)
     hands = hands_of(server, admin, project, 3)
     holds(hands[1], ("image", image(project), 10), ("image", "team/other:1", 500))
@@ -77,6 +78,10 @@ def test_a_step_goes_to_who_needs_fetch_the_least(server, admin, project):
     shown = admin.get(f"/api/v1/workers/{project}-2", expect=200).json()["holds"]
     assert shown == [{"kind": "image", "name": image(project), "bytes": 10 * GIB}, {"kind": "dataset", "name": version, "bytes": 2 * GIB}]
     assert admin.get(f"/api/v1/workers/{project}-0", expect=200).json()["holds"] == []
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "TIDEMILL_SERVER": f"http://127.0.0.1:{server.port}", "TIDEMILL_TOKEN": server.token,
+           **SANITIZERS}
+    said = subprocess.run([program("tidemill"), "worker", "show", f"{project}-2"], env=env, text=True, capture_output=True, timeout=60)
+    assert "1 image, 10 GiB" in said.stdout and "1 data set, 2 GiB" in said.stdout, said
 
 
 def test_nobody_waits_for_it_and_the_record_says_what_was_held(server, admin, project):

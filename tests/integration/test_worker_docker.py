@@ -49,7 +49,7 @@ def test_step_in_a_container(server, worker, daemon):  # noqa: F811
     files = [{"path": "d/x", "digest": server.add_blob(b"data\n"), "size": 5}]
     a = docker_step(server, "cat $TIDEMILL_DATASET_D/d/x; echo no > $TIDEMILL_DATASET_D/d/x || echo read-only; id -u;"
                     "cat $TIDEMILL_TOKEN_FILE; echo; echo result > $TIDEMILL_OUTPUT/o; exit 0",
-                    datasets=[{"name": "d", "files": files}], outputs=OUT, memory=64 << 20)
+                    datasets=[{"name": "d", "version": "dsv_1", "files": files}], outputs=OUT, memory=64 << 20)
     end = server.wait_end(a, 60)
     assert end["state"] == "succeeded" and end["runtime"] == "docker", (end, worker.text())
     lines = server.output(a, 1).decode().split("\n")
@@ -57,6 +57,11 @@ def test_step_in_a_container(server, worker, daemon):  # noqa: F811
     assert server.attempts[a].outputs == {"o": {"o": b"result\n"}}
     assert end["evidence"]["image_id"].startswith("sha256:")
     wait_for(lambda: worker.attempts() == [] and containers(daemon) == [])
+    wait_for(lambda: len(server.holds) == 2)
+    image, data = server.holds  # what a later step finds here
+    assert (image["kind"], image["name"]) == ("image", IMAGE) and image["bytes"] > 0
+    assert data == {"kind": "dataset", "name": "dsv_1", "bytes": 5}
+    assert server.last_sync["isolated"] == ["docker"]  # no other host reaches a container without the host's network
 
 
 @needs_root
