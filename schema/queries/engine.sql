@@ -36,7 +36,7 @@ SELECT r.ord, r.project_id, r.pipeline, r.state AS run_state, r.version, r.cance
 			'ended_at', coalesce((extract(epoch FROM b.ended_at) * 1000000)::bigint, 0), 'ready', b.ready_at IS NOT NULL,
 			'released', b.released_at IS NOT NULL, 'stopping', b.cancel_requested_at IS NOT NULL) ORDER BY b.rank)
 		FROM attempt b LEFT JOIN worker w ON w.id = b.worker_id WHERE b.step_id = s.id AND b.number = a.number) END AS gang,
-	coalesce(s.spec #>> '{placement,launcher}' IN ('ray', 'mpi'), false) AS led
+	CASE WHEN a.ranks > 0 THEN coalesce(s.spec #>> '{placement,launcher}' IN ('ray', 'mpi'), false) ELSE false END AS led
 FROM r JOIN step s ON s.run_id = r.id
 LEFT JOIN LATERAL (SELECT * FROM queue q WHERE s.state = 'queued' AND q.step_id = s.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT * FROM attempt a WHERE s.ended_at IS NULL AND s.attempts > 0 AND a.step_id = s.id ORDER BY a.number DESC, a.rank LIMIT 1) a ON true

@@ -317,23 +317,22 @@ static void holding_begin(struct pool *p, struct str attempt_id, struct holding 
 	project_holds(&pool_tally(p, held->project_id)->project, held);
 }
 
-/* A host that was read again holds what its attempts held before. */
-static void hold_again(struct pool *p, struct host *h)
+/* The hosts of these workers are about to go; NULL: all are. */
+static void leave_hosts(struct pool *p, const struct map *ids)
 {
 	size_t at = 0;
 	struct str key;
 	void *value;
 
-	count_free(h);
 	while (map_next(p->attempts, &at, &key, &value)) {
 		struct holding *held = value;
-		if (str_eq(held->worker_id, h->worker.id))
-			host_hold(h, held);
+		if (ids == NULL || map_get(ids, held->worker_id) != NULL)
+			held->host = NULL;
 	}
 }
 
-/* The host is about to go; NULL: all are. */
-static void leave_host(struct pool *p, const struct host *h)
+/* What they left goes to those that have come. */
+static void hold_again(struct pool *p)
 {
 	size_t at = 0;
 	struct str key;
@@ -341,8 +340,9 @@ static void leave_host(struct pool *p, const struct host *h)
 
 	while (map_next(p->attempts, &at, &key, &value)) {
 		struct holding *held = value;
-		if (h == NULL || held->host == h)
-			held->host = NULL;
+		struct host *h = held->host == NULL ? map_get(p->hosts, held->worker_id) : NULL;
+		if (h != NULL)
+			host_hold(h, held);
 	}
 }
 
@@ -427,36 +427,36 @@ static void put_host(struct pool *p, const struct db_rows *r, size_t i)
 		jsn_doc_free(doc);
 	}
 	h->worker.labels = add_labels(h->worker.labels, &h->worker.labels_n, &h->worker.name, 1, a);
-	hold_again(p, h);
+	count_free(h);
 	pool_free_object(map_put(p->hosts, h->worker.id, h));
+}
+
+static void put_hosts(struct pool *p, const struct db_rows *rows)
+{
 	p->ordered = false;
+	for (size_t i = 0; i < rows->n; i++)
+		put_host(p, rows, i);
+	hold_again(p);
 }
 
 void pool_set_workers(struct pool *p, const struct db_rows *rows)
 {
-	leave_host(p, NULL);
+	leave_hosts(p, NULL);
 	clear(&p->hosts);
-	p->ordered = false;
-	for (size_t i = 0; i < rows->n; i++)
-		put_host(p, rows, i);
-}
-
-static void drop_host(struct pool *p, struct str id)
-{
-	const struct host *h = map_get(p->hosts, id);
-
-	if (h != NULL)
-		leave_host(p, h);
-	pool_free_object(map_remove(p->hosts, id));
-	p->ordered = false;
+	put_hosts(p, rows);
 }
 
 void pool_put_workers(struct pool *p, const struct str *ids, size_t n, const struct db_rows *rows)
 {
+	struct map *gone = map_new();
+
 	for (size_t i = 0; i < n; i++)
-		drop_host(p, ids[i]);
-	for (size_t i = 0; i < rows->n; i++)
-		put_host(p, rows, i);
+		(void)map_put(gone, ids[i], p);
+	leave_hosts(p, gone);
+	for (size_t i = 0; i < n; i++)
+		pool_free_object(map_remove(p->hosts, ids[i]));
+	put_hosts(p, rows);
+	map_free(gone);
 }
 
 void pool_close_worker(struct pool *p, struct str id)
