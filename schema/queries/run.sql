@@ -109,8 +109,23 @@ SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.messa
 FROM run r JOIN project j ON j.id = r.project_id LEFT JOIN principal p ON p.id = r.created_by
 WHERE r.id = $1;
 
+-- Found by one of three ways, each with an index in the order of the page: where few runs are what is asked for, not all of the
+-- project's are looked through. What is equal is said as an order, which only that index has: a plan that is kept for any state
+-- would else rather look through all, hoping that many match.
 -- name: run_list :many
 -- params: project_id text, pipeline text, state text, before text, count bigint
+WITH page AS MATERIALIZED (
+	(SELECT id FROM run WHERE $2::text IS NULL AND $3::text IS NULL AND project_id = $1 AND id < $4 ORDER BY id DESC LIMIT $5)
+	UNION ALL
+	(SELECT id FROM run WHERE $2 IS NULL AND $3 IS NOT NULL AND project_id = $1 AND (state, id) < ($3, $4) AND state >= $3
+		ORDER BY state DESC, id DESC LIMIT $5)
+	UNION ALL
+	(SELECT i.id FROM unnest(CASE WHEN $2 IS NULL THEN '{}' WHEN $3 IS NOT NULL THEN ARRAY[$3]
+			ELSE ARRAY['queued', 'running', 'finishing', 'succeeded', 'failed', 'cancelled'] END) AS s(state)
+		CROSS JOIN LATERAL (SELECT id FROM run WHERE project_id = $1 AND (pipeline, state, id) < ($2, s.state, $4)
+			AND (pipeline, state) >= ($2, s.state) ORDER BY pipeline DESC, state DESC, id DESC LIMIT $5) i
+		ORDER BY i.id DESC LIMIT $5)
+)
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
 	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
@@ -120,9 +135,8 @@ SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.messa
 		FROM run_dataset d JOIN dataset_version v ON v.id = d.version_id JOIN dataset s ON s.id = v.dataset_id
 		WHERE d.run_id = r.id), '[]') AS datasets,
 	r.id AS page_key
-FROM run r JOIN project j ON j.id = r.project_id LEFT JOIN principal p ON p.id = r.created_by
-WHERE r.project_id = $1 AND ($2::text IS NULL OR r.pipeline = $2) AND ($3::text IS NULL OR r.state = $3) AND r.id < $4
-ORDER BY r.id DESC LIMIT $5;
+FROM page CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.id = page.id OFFSET 0) r JOIN project j ON j.id = r.project_id LEFT JOIN principal p ON p.id = r.created_by
+ORDER BY r.id DESC;
 
 -- name: run_cancel :one
 -- params: id text
