@@ -147,6 +147,29 @@ void test_evidence__any_bytes_fit(void **state)
 	arena_drop(a);
 }
 
+void test_task__use_is_looked_at_unless_it_is_off(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	const struct runtime r = { &fake_ops };
+	struct assignment task = example(a);
+	struct worker_conf conf = { .step_server = STR("http://server:8080"),
+		.system_metrics_every = 1500000 };
+	const struct task_spec_args in = { &task, &conf, &r, "/w/att_1", "/w/att_1/ctl", "/w/s" };
+	struct runtime_spec s;
+
+	(void)state;
+	task_spec(&in, a, &s);
+	assert_int_equal(s.usage_s, 2);
+	task.no_system_metrics = true; /* by the step */
+	task_spec(&in, a, &s);
+	assert_int_equal(s.usage_s, 0);
+	task.no_system_metrics = false;
+	conf.system_metrics_every = 0; /* by the worker */
+	task_spec(&in, a, &s);
+	assert_int_equal(s.usage_s, 0);
+	arena_drop(a);
+}
+
 static int conf_check(const char *server, bool insecure)
 {
 	struct arena *a = arena_new(65536);
@@ -169,6 +192,27 @@ static int conf_check(const char *server, bool insecure)
 	}
 	arena_drop(a);
 	return rc;
+}
+
+void test_conf__marks_of_a_disk(void **state)
+{
+	struct arena *a = arena_new(65536);
+	struct str runtimes[] = { STR("docker") };
+	struct worker_conf c = { .server = STR("http://localhost"),
+		.name = STR("w1"),
+		.work_dir = STR("/w"),
+		.runtimes = { runtimes, 1 },
+		.disk_high = 100,
+		.disk_low = 99 };
+	struct err e;
+
+	(void)state;
+	assert_int_equal(worker_conf_check(&c, a, &e), 0);
+	c.disk_high = 80;
+	c.disk_low = 80;
+	assert_int_equal(worker_conf_check(&c, a, &e), -1);
+	assert_non_null(strstr(e.msg, "disk-low must be less than disk-high (80)"));
+	arena_drop(a);
 }
 
 void test_conf__plain_http_stays_at_home(void **state)
