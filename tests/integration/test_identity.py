@@ -154,6 +154,20 @@ def test_no_token_outlives_its_maker(server, api, project, bob):
     assert ends(server, api, bob, expires_in="365d") > 364 * day and ends(server, api, joins, expires_in="1d") > 0.9 * day
 
 
+def test_a_revoked_token_leaves_those_that_it_has_made(server, api):
+    """So one takes the place of another; to disable the principal ends all."""
+    api.post("/api/v1/principals", {"name": "rotates"}, expect=201)
+    old = api.post("/api/v1/principals/rotates/tokens", {"name": "old"}, expect=201).json()
+    new = server.client(old["token"]).post("/api/v1/tokens", {"name": "new"}, expect=201).json()
+    there = server.client(new["token"])
+    there.delete(f"/api/v1/tokens/{old['id']}", expect=204)
+    server.client(old["token"]).get("/api/v1/auth/self", expect=401)
+    listed = there.get("/api/v1/tokens", expect=200).json()["items"]
+    assert {t["name"]: bool(t.get("revoked_at")) for t in listed} == {"old": True, "new": False}
+    api.delete("/api/v1/principals/rotates", expect=204)
+    there.get("/api/v1/auth/self", expect=401)
+
+
 def test_a_key_that_is_not_whole_is_named(postgres):
     with Server(postgres) as server:
         server.stop()
