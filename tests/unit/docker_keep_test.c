@@ -88,6 +88,26 @@ void test_docker_keep__the_one_used_longest_ago_goes_first(void **state)
 	tear_down(&p);
 }
 
+/* A use from before the calendar was set back does not stay the latest one. */
+void test_docker_keep__a_calendar_set_back_keeps_the_order(void **state)
+{
+	struct place p;
+	int64_t before = clock_now(&clock_real) + CLOCK_HOUR;
+
+	(void)state;
+	set_up(&p);
+	docker_keep_pulled(&p.keep, A, "r/a:1", 10);
+	docker_keep_pulled(&p.keep, B, "r/b:1", 20);
+	p.keep.all[0].used_at = before;
+	docker_keep_use(&p.keep, B, "att_1");
+	assert_int_equal(p.keep.all[1].used_at, before + 1);
+	docker_keep_drop(&p.keep, "att_1");
+	assert_string_equal(docker_keep_oldest(&p.keep)->id, A);
+	docker_keep_pulled(&p.keep, A, "r/a:2", 10);
+	assert_string_equal(docker_keep_oldest(&p.keep)->id, B);
+	tear_down(&p);
+}
+
 void test_docker_keep__references_survive_a_restart(void **state)
 {
 	struct place p;

@@ -712,6 +712,27 @@ def test_usage_of_all_descendants(init):
     assert not (init.ctl / "usage.tmp").exists()
 
 
+@pytest.mark.parametrize("step", [-3600, 3600], ids=["back", "forward"])
+def test_usage_counts_what_has_elapsed(init, tmp_path, step):
+    """Whatever is done to the calendar meanwhile. The fake reaches no static program, so this one is linked for it."""
+    program, offset = tmp_path / "dynamic-init", tmp_path / "offset"
+    fake = f"{BUILD}/libfake_clock.so"
+    subprocess.run(["make", "-s", fake], cwd=ROOT, check=True)
+    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-I.", "-o", program, *ROOT.glob("worker/init/*.c")],
+                   cwd=ROOT, check=True)
+    offset.write_bytes(struct.pack("<q", 0))
+    init.start("sleep", "60", options=["--usage", "1"], program=program,
+               env={**os.environ, "LD_PRELOAD": str(ROOT / fake), "FAKE_CLOCK": str(offset)})
+    first = wait_for(lambda: usage(init).get("at_us"))
+    with open(offset, "r+b") as f:
+        f.write(struct.pack("<q", step * 1_000_000))
+    later = wait_for(lambda: (now := usage(init).get("at_us")) != first and now)
+    assert 0 < int(later) - int(first) < 60_000_000
+    init.process.send_signal(signal.SIGTERM)
+    init.wait()
+    assert int(later) <= int(usage(init)["at_us"]) < int(first) + 60_000_000
+
+
 def test_no_usage_unless_asked(init):
     init.start("true").wait()
     assert not (init.ctl / "usage").exists()

@@ -37,7 +37,7 @@
  *     dropped_bytes, lost_bytes    not stored: beyond --max-log; because writing failed
  *
  * Keys of the usage, left out when not known; counts are from the start of container or command on:
- *     at_us        microseconds since 1970
+ *     at_us        microseconds since 1970: the start of the command and what has elapsed
  *     cpu_us       processor time
  *     memory       bytes, without files that are only cached
  *     read_bytes, written_bytes      of block devices

@@ -134,7 +134,7 @@ static void ask_to_end(struct init *i, const char *reason)
 }
 
 /* The calendar may be set meanwhile: the command took what has elapsed. */
-static int64_t ended_now(const struct init *i)
+static int64_t calendar_now(const struct init *i)
 {
 	if (i->status.started_us == 0)
 		return tick_real();
@@ -151,7 +151,7 @@ static void reap(struct init *i)
 			continue;
 		i->ended = true;
 		i->drain_until = tick_elapsed() + DRAIN;
-		i->status.ended_us = ended_now(i);
+		i->status.ended_us = calendar_now(i);
 		i->status.state = WIFEXITED(st) ? STATUS_EXITED : STATUS_SIGNALED;
 		i->status.code = WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st);
 	}
@@ -209,7 +209,7 @@ static void on_time(struct init *i)
 	if (spool.due != 0 && now >= spool.due)
 		spool_flush(&spool);
 	if (i->usage_at != 0 && now >= i->usage_at && !i->ended) {
-		usage_write(i->ctl, false);
+		usage_write(i->ctl, calendar_now(i), false);
 		i->usage_at = tick_elapsed() + i->opt.usage_us;
 	}
 	if (i->ended) {
@@ -321,7 +321,7 @@ static int start(struct init *i)
 static void write_last_status(struct init *i)
 {
 	if (i->status.ended_us == 0)
-		i->status.ended_us = ended_now(i);
+		i->status.ended_us = calendar_now(i);
 	spool_close(&spool);
 	(void)getrusage(RUSAGE_CHILDREN, &i->status.usage);
 	i->status.spool_bytes = spool.length;
@@ -330,7 +330,7 @@ static void write_last_status(struct init *i)
 	i->status.stdout_bytes = i->taken->out;
 	i->status.stderr_bytes = i->taken->err;
 	if (i->usage_at != 0)
-		usage_write(i->ctl, true);
+		usage_write(i->ctl, calendar_now(i), true);
 	for (int tries = 0; status_write(i->ctl, &i->status, true) < 0; tries++) {
 		(void)complain(CTL_STATUS);
 		if (tries == STATUS_TRIES)

@@ -191,13 +191,13 @@ static void add_cgroup(struct text *t, const struct cgroup_usage *u, bool last)
 	text_add(t, "scope=cgroup\n");
 }
 
-void usage_write(int dirfd, bool last)
+void usage_write(int dirfd, int64_t at_us, bool last)
 {
 	struct text t = { .n = 0 };
 	struct cgroup_usage u = { .cpu_us = -1 };
 	int fd;
 
-	text_number(&t, "at_us", tick_real());
+	text_number(&t, "at_us", at_us);
 	if (getpid() == 1)
 		cgroup_usage(&u);
 	if (u.cpu_us >= 0)

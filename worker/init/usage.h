@@ -6,8 +6,10 @@
 #ifndef WORKER_INIT_USAGE_H
 #define WORKER_INIT_USAGE_H
 #include <stdbool.h>
+#include <stdint.h>
 
-/* `last`: the command and its descendants have ended, so the memory of now says nothing. */
-void usage_write(int dirfd, bool last);
+/* `at_us`: now, on a clock that only elapses. `last`: the command and its descendants have ended,
+ * so the memory of now says nothing. */
+void usage_write(int dirfd, int64_t at_us, bool last);
 
 #endif

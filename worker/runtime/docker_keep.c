@@ -245,6 +245,17 @@ void docker_keep_close(struct docker_keep *k)
 	mem_free(k->path);
 }
 
+/* Never before an earlier use: the calendar may be set back, and the order is what counts. */
+static int64_t use_time(const struct docker_keep *k)
+{
+	int64_t now = clock_now(&clock_real);
+
+	for (size_t i = 0; i < k->n; i++)
+		if (k->all[i].used_at >= now)
+			now = k->all[i].used_at + 1;
+	return now;
+}
+
 void docker_keep_pulled(struct docker_keep *k, const char *id, const char *name, int64_t size)
 {
 	struct docker_kept *x;
@@ -258,7 +269,7 @@ void docker_keep_pulled(struct docker_keep *k, const char *id, const char *name,
 		return;
 	add_name(x, str_c(name));
 	x->size = size;
-	x->used_at = clock_now(&clock_real);
+	x->used_at = use_time(k);
 	keep_save(k);
 }
 
@@ -269,7 +280,7 @@ void docker_keep_use(struct docker_keep *k, const char *id, const char *attempt)
 	if (x == NULL)
 		return;
 	add_attempt(x, str_c(attempt));
-	x->used_at = clock_now(&clock_real);
+	x->used_at = use_time(k);
 	keep_save(k);
 }
 
@@ -283,7 +294,7 @@ void docker_keep_drop(struct docker_keep *k, const char *attempt)
 			if (strcmp(x->attempts[j], attempt) != 0)
 				continue;
 			memmove(x->attempts[j], x->attempts[--x->n_attempts], RUNTIME_ID_MAX);
-			x->used_at = clock_now(&clock_real);
+			x->used_at = use_time(k);
 			any = true;
 			break;
 		}

@@ -16,7 +16,7 @@ struct docker_kept {
 	char names[DOCKER_KEEP_NAMES][DOCKER_IMAGE_MAX]; /* as it was pulled */
 	size_t n_names, n_attempts, cap;
 	char (*attempts)[RUNTIME_ID_MAX]; /* that use it */
-	int64_t size, used_at; /* bytes; microseconds since 1970 */
+	int64_t size, used_at; /* bytes; microseconds since 1970, later with every use */
 	bool passed; /* by the round that makes room: it cannot be removed now */
 };
 
