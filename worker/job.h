@@ -66,7 +66,8 @@ struct job_usage {
 	struct retry wait;
 	struct loop_timer again;
 	bool refused; /* the server takes none */
-	job_next_fn *next; /* the attempt is over: what follows */
+	job_next_fn *next; /* the attempt is over: what follows, … */
+	int64_t until; /* … at the latest at this time (loop_now) */
 };
 
 /* A rank of a gang, while its command waits for those of the others: see job_gang.c. */

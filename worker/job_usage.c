@@ -2,12 +2,13 @@
  * What a command uses, brought to its tracking run. The init looks and writes (CTL_USAGE); here it
  * becomes points, which wait in memory while the server is away: when that is full, every second
  * sample goes, so that what is left still spans the whole time. Nothing waits for them but the last
- * word of the attempt, and that not long: with a server that takes its log it takes its points.
+ * word of the attempt, which keeps the devices: END_WAIT in all, whatever the server says of later.
  */
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/fetch/fetch.h"
+#include "lib/loop/loop.h"
 #include "worker/gpus.h"
 #include "worker/host.h"
 #include "worker/init/ctl.h"
@@ -18,6 +19,8 @@
 
 enum { SAMPLES_MAX = 64, END_TRIES = 3, BODY_MAX = 256 << 10, ARENA_MAX = 1 << 20 };
 #define SEND_TIMEOUT (10 * CLOCK_SECOND)
+#define END_WAIT     SEND_TIMEOUT /* what is on its way when it begins is over when it ends */
+#define TIMEOUT_MIN  (CLOCK_SECOND / 100)
 
 struct usage_sample {
 	int64_t at_us;
@@ -187,10 +190,17 @@ static void encode(struct job *j)
 	arena_drop(a);
 }
 
+/* How long the attempt may still wait for it. */
+static int64_t time_left(const struct job *j)
+{
+	return j->usage.next == NULL ? INT64_MAX : j->usage.until - loop_now(j->agent->loop);
+}
+
 static void usage_send(void *arg)
 {
 	struct job *j = arg;
 	char path[SHIP_PATH_MAX];
+	int64_t left = time_left(j);
 
 	if (j->usage.request != NULL || j->usage.n == 0 || j->agent->closing)
 		return;
@@ -201,7 +211,9 @@ static void usage_send(void *arg)
 		.path = path,
 		.headers = { "Content-Type: application/json" },
 		.body = buf_str(&j->usage.body),
-		.timeout = SEND_TIMEOUT };
+		.timeout = left > SEND_TIMEOUT  ? SEND_TIMEOUT
+			   : left > TIMEOUT_MIN ? left
+						: TIMEOUT_MIN };
 	j->busy++;
 	j->usage.request = fetch_start(j->agent->http, &q, usage_on_sent, j);
 }
@@ -219,6 +231,7 @@ static void usage_on_sent(void *arg, const struct fetch_reply *reply, const stru
 	struct job_usage *u = &j->usage;
 	struct err e = { .code = ERR_OK };
 	enum ship_outcome outcome = ship_outcome(reply, failed, &e);
+	int64_t wait = 0;
 
 	u->request = NULL;
 	if (job_returned(j))
@@ -227,11 +240,18 @@ static void usage_on_sent(void *arg, const struct fetch_reply *reply, const stru
 		u->wait.tries = 0;
 		drop_first(u, u->sending);
 		u->sending = 0;
-	} else if (outcome != SHIP_AGAIN || (u->next != NULL && u->wait.tries >= END_TRIES)) {
+	} else {
+		wait = ship_wait(&u->wait, reply);
+	}
+	if ((outcome != SHIP_OK && outcome != SHIP_AGAIN) ||
+		(u->next != NULL && u->wait.tries > END_TRIES) ||
+		(u->n != 0 && wait * 1000 >= time_left(j))) {
+		if (e.code == ERR_OK)
+			(void)err_set(&e, ERR_TIMEOUT, "the end of the attempt waits no longer");
 		give_up(j, &e);
 	}
 	if (u->n != 0)
-		loop_timer_set(&u->again, outcome == SHIP_OK ? 0 : ship_wait(&u->wait, reply));
+		loop_timer_set(&u->again, wait);
 	else if (u->next != NULL)
 		u->next(j);
 }
@@ -243,6 +263,7 @@ void job_usage_wait(struct job *j, job_next_fn *next)
 		return;
 	}
 	j->usage.next = next;
+	j->usage.until = loop_now(j->agent->loop) + END_WAIT;
 	j->usage.wait.tries = 0;
 	if (j->usage.request == NULL)
 		loop_timer_set(&j->usage.again, 0);

@@ -16,9 +16,9 @@ SELF = r"/api/v1/workers/self/attempts/([a-z0-9_-]+)"
 
 
 class Problem(Exception):
-    def __init__(self, status, code, detail):
+    def __init__(self, status, code, detail, retry_after=None):
         super().__init__(detail)
-        self.status, self.code, self.detail = status, code, detail
+        self.status, self.code, self.detail, self.retry_after = status, code, detail, retry_after
 
 
 class Attempt:
@@ -67,6 +67,7 @@ class FakeServer:
         self.hold_blobs = False    # no blob is given out yet
         self.slow_log = 0.0        # seconds per piece of log
         self.refuse_uploads = 0    # so many uploads fail with 503
+        self.metrics = ""          # "busy": 503, to be asked again in an hour; "hang": no answer
         self.counts = {}           # requests by operation
         self.syncs, self.last_sync = 0, None
         self.holds = None  # as they were told last
@@ -282,6 +283,15 @@ class FakeServer:
             self.lock.notify_all()
             return 200, None
 
+    def put_metrics(self, name, body):
+        with self.lock:
+            self.attempt(name, body["epoch"])
+            if self.metrics == "busy":
+                raise Problem(503, "unavailable", "not now", retry_after=3600)
+            while self.metrics == "hang" and not self.down:
+                self.lock.wait(0.1)
+            return 200, None
+
     def put_blob(self, name, digest, query, data):
         with self.lock:
             self.attempt(name, query["epoch"])
@@ -333,11 +343,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (ConnectionError, TimeoutError):
             pass
 
-    def answer(self, status, value, kind="application/json"):
+    def answer(self, status, value, kind="application/json", retry_after=None):
         body = value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        if retry_after is not None:
+            self.send_header("Retry-After", str(retry_after))
         self.end_headers()
         self.wfile.write(body)
 
@@ -348,13 +360,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(url.query))
         data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        kind = "application/json"
+        kind, retry_after = "application/json", None
         try:
             status, value = self.route(url.path, query, data, token)
         except Problem as p:
             status, value = p.status, {"type": "about:blank", "title": p.detail, "status": p.status, "code": p.code, "detail": p.detail}
-            kind = "application/problem+json"
-        self.answer(status, value, "application/octet-stream" if isinstance(value, bytes) else kind)
+            kind, retry_after = "application/problem+json", p.retry_after
+        self.answer(status, value, "application/octet-stream" if isinstance(value, bytes) else kind, retry_after)
 
     do_GET = do_PUT = do_POST = serve
 
@@ -370,6 +382,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                   ("POST", SELF + "/log/final", lambda a: f.log_final(a, json.loads(data))),
                   ("POST", SELF + "/outputs", lambda a: f.put_outputs(a, json.loads(data))),
                   ("POST", SELF + "/checkpoint", lambda a: f.put_checkpoint(a, json.loads(data))),
+                  ("POST", SELF + "/metrics", lambda a: f.put_metrics(a, json.loads(data))),
                   ("PUT", SELF + "/blobs/([0-9a-f]{64})", lambda a, d: f.put_blob(a, d, query, data)),
                   ("GET", SELF + "/blobs/([0-9a-f]{64})", lambda a, d: (200, f.get_blob(a, d, query)))]
         for method, pattern, call in routes:

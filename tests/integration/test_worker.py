@@ -430,6 +430,15 @@ def test_cancel_while_uploading(server, worker):
     assert server.attempts[a].final and server.attempts[a].outputs is None
 
 
+@pytest.mark.parametrize("metrics, seconds", [("busy", 8), ("hang", 18)])
+def test_the_end_does_not_wait_long_for_its_metrics(server, worker, metrics, seconds):
+    """Its devices are free only then."""
+    server.set(metrics=metrics)
+    a = server.assign(sh("true"))
+    assert server.wait_end(a, seconds)["state"] == "succeeded"
+    assert any(what.endswith("/metrics") for what in server.counts)
+
+
 def test_superseded(server, worker):
     a = server.assign(sh("echo up; while :; do sleep 0.05; echo more; done"))
     server.wait(lambda s: b"up" in s.attempts[a].log)
