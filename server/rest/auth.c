@@ -111,7 +111,7 @@ static void auth_on_event(void *arg, const struct event *ev, struct str project_
 	(void)project_id;
 	if (str_is(ev->type, "token.revoked"))
 		auth_forget(arg, ev->subject);
-	else if (str_is(ev->type, "worker.deleted"))
+	else if (str_is(ev->type, "worker.deleted") || str_is(ev->type, "principal.disabled"))
 		forget_all(arg);
 }
 
