@@ -24,13 +24,16 @@ SELECT r.repository, r.commit, r.no_cache, coalesce(x.matrix::text, '') AS matri
 FROM x JOIN run r ON r.id = $1 ORDER BY x.ord;
 
 -- The newest step of the project that is the same, has succeeded and is not too old; as old as it is by the one that really ran.
--- Not one whose artifacts retention may have taken. image: the digest that it must have run in, or ''.
+-- Not one whose artifacts retention may have taken. image: the digest that it must have run in, or ''; rows: what it takes to take it.
 -- name: cache_find :many
 -- params: project_id text, keys bytea[], images text[], ages bigint[]
-SELECT x.ord, f.id, coalesce(f.reused ->> 'run_id', f.run_id) AS run_id
+SELECT x.ord, f.id, coalesce(f.reused ->> 'run_id', f.run_id) AS run_id,
+	(SELECT coalesce(sum((o.value ->> 'files')::bigint), 0) FROM jsonb_each(f.outputs) o)::bigint
+		+ (SELECT count(*) FROM tracking_run t JOIN artifact a ON a.tracking_id = t.id WHERE t.run_id = f.tracking_run)
+		+ (SELECT count(*) FROM tracking_run t JOIN metric_latest l ON l.tracking_id = t.id WHERE t.run_id = f.tracking_run) AS rows
 FROM unnest($2::bytea[], $3::text[], $4::bigint[]) WITH ORDINALITY AS x(key, image, age, ord)
 CROSS JOIN LATERAL (
-	SELECT s.id, s.run_id, s.reused FROM step s JOIN project p ON p.id = s.project_id
+	SELECT s.id, s.run_id, s.reused, s.outputs, s.tracking_run FROM step s JOIN project p ON p.id = s.project_id
 	WHERE s.project_id = $1 AND s.cache_key = x.key AND s.state = 'succeeded'
 		AND coalesce((s.reused ->> 'ended_at')::timestamptz, s.ended_at) > now() - x.age * interval '1 microsecond'
 		AND s.ended_at > coalesce(now() - span_us(p.retention ->> 'artifacts') * interval '1 microsecond', '-infinity')

@@ -84,7 +84,7 @@ static void ask_for(struct cache_flow *f, const struct db_rows *r, size_t row)
 		return;
 	cache_key(want->spec, s->name, &facts, f->arena, key);
 	c->key = (struct str){ (const char *)key, HASH_SIZE };
-	if (db_bool(r, row, db_col(r, "no_cache")) ||
+	if (f->run->takes_none || db_bool(r, row, db_col(r, "no_cache")) ||
 		!cache_image(want->spec, column(f, r, row, "image_ref"), &image))
 		return;
 	f->asked[f->n] = c;
@@ -122,6 +122,7 @@ static void look_on_found(void *arg, const struct db_rows *rows, const struct er
 		struct plan_cached *c = f->asked[db_int(&rows[0], i, db_col(&rows[0], "ord")) - 1];
 		c->step = column(f, &rows[0], i, "id");
 		c->run = column(f, &rows[0], i, "run_id");
+		c->rows = db_int(&rows[0], i, db_col(&rows[0], "rows"));
 	}
 	f->cb(f->arg, e);
 }

@@ -30,6 +30,7 @@ struct plan_value {
 struct plan_cached {
 	struct str key; /* "": it has none, and is run */
 	struct str step, run; /* that it is the same as; "": none was found */
+	int64_t rows; /* about: files and metrics that are to be written when it is taken */
 };
 
 struct plan_step {
@@ -75,6 +76,7 @@ struct plan_run {
 	const struct spec_scope *scope;
 	const struct map *values; /* struct plan_value, by name; with scope */
 	bool cache_looked; /* the cache was asked for steps of this look */
+	bool takes_none; /* of what the cache has: the last try could not be written */
 	struct list data; /* struct str: ids of the versions of data sets that its steps find */
 	struct plan_step *steps;
 	size_t n;
@@ -100,6 +102,8 @@ bool plan_cache_wants(const struct plan *p, struct list *ret);
 /* Steps were left for a look that follows at once. */
 bool plan_leaves(const struct plan *p);
 size_t plan_spec_bytes(const struct plan *p); /* of steps that are filled in */
+/* Of steps that the cache has, in rows; -1 without any. One alone may have any number. */
+int64_t plan_cached_rows(const struct plan *p);
 /* All statements of several plans, of as many runs: all or nothing, and nothing (TM001) when a run
  * is not at its version any more. */
 void plans_add(struct db_unit *u, const struct plan *const *plans, size_t n, int64_t now);

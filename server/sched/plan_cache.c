@@ -6,6 +6,8 @@
  */
 #include "server/sched/plan_inside.h"
 
+enum { HIT_ROWS_MAX = 10000 }; /* one look writes no more, unless a single step has more */
+
 bool plan_is_hit(const struct plan_step *s)
 {
 	return s->cached != NULL && s->cached->step.n != 0;
@@ -51,6 +53,10 @@ bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec)
 		p->leaves = true;
 		return false;
 	}
+	if (plan_is_hit(s) && p->cache_hits != 0 && p->hit_rows + c->rows > HIT_ROWS_MAX) {
+		p->leaves = true;
+		return false;
+	}
 	if (c->key.n != 0) {
 		p->keyed[p->keyed_n] = s->id;
 		p->keys[p->keyed_n++] = c->key;
@@ -58,11 +64,17 @@ bool plan_cache(struct plan *p, size_t i, const struct step_spec *spec)
 	if (!plan_is_hit(s))
 		return true;
 	p->hit_now[i] = true;
+	p->hit_rows += c->rows;
 	p->hits[p->cache_hits] = s->id;
 	p->hit_sources[p->cache_hits++] = c->step;
 	plan_end_step(p, i, STEP_SUCCEEDED, REASON_NONE,
 		arena_printf(p->arena, "cached: taken over from %.*s", STR_ARG(c->run)));
 	return false;
+}
+
+int64_t plan_cached_rows(const struct plan *p)
+{
+	return p->cache_hits != 0 ? p->hit_rows : -1;
 }
 
 bool plan_cache_wants(const struct plan *p, struct list *ret)

@@ -33,6 +33,7 @@ struct plan {
 	struct str *keyed, *keys; /* steps and their keys of the cache */
 	struct str *hits, *hit_sources; /* steps that are taken from it, and from which */
 	size_t keyed_n, cache_hits;
+	int64_t hit_rows; /* of the latter */
 	struct str *takers, *sources; /* steps that stand for another one */
 	struct str *joined, *chosen; /* the same, by name; of steps with a matrix that choose */
 	struct str *gatherers; /* steps that have the outputs of all their combinations */

@@ -29,7 +29,9 @@ enum {
 	READ_BATCH = 50,
 	WRITE_BATCH = 100,
 	READ_BYTES = 1024, /* about, of one look */
-	STEP_BYTES = 2048 /* about, of a step that moves */
+	STEP_BYTES = 2048, /* about, of a step that moves */
+	TAKEN_MAX = 10000,
+	TAKEN_BYTES = 800 /* rows that are copied: as much as a batch may carry */
 };
 
 struct look {
@@ -42,6 +44,7 @@ struct look {
 	struct list wants; /* struct str: names of values that are read */
 	struct map *values; /* struct plan_value */
 	bool again;
+	bool takes_none; /* the next look takes nothing from the cache */
 };
 
 struct progress {
@@ -158,7 +161,7 @@ static void look_done(struct look *l)
 	map_free(l->values);
 	l->values = NULL;
 	l->arena = arena_new(LOOK_ARENA);
-	l->run = (struct plan_run){ .id = arena_str(l->arena, id) };
+	l->run = (struct plan_run){ .id = arena_str(l->arena, id), .takes_none = l->takes_none };
 	arena_drop(old);
 	look_start(l);
 }
@@ -301,7 +304,12 @@ static void look_write(struct look *l)
 	struct progress *p = l->app->progress;
 	struct err e;
 
-	size_t bytes = l->run.n * STEP_BYTES + plan_spec_bytes(l->plan);
+	int64_t taken = plan_cached_rows(l->plan);
+	size_t bytes = l->run.n * STEP_BYTES + plan_spec_bytes(l->plan) +
+		       (size_t)(taken < 0           ? 0
+				: taken < TAKEN_MAX ? taken
+						    : TAKEN_MAX) *
+			       TAKEN_BYTES;
 	if (db_group_add(p->writes, l, bytes, &e) < 0)
 		look_fail(l, &e);
 }
@@ -444,8 +452,14 @@ static void look_on_written(
 
 	(void)arg, (void)row;
 	if (e->code != ERR_OK) {
+		/* What the cache has is being removed, or too much to be taken: the steps are run.
+		 */
+		l->takes_none =
+			plan_cached_rows(l->plan) >= 0 &&
+			(strcmp(rows->fault->sqlstate, "TM004") == 0 || e->code == ERR_TIMEOUT);
 		/* Somebody was quicker, or the outcome is not known: look again. */
-		if (strcmp(rows->fault->sqlstate, "TM001") == 0 || db_outcome_unknown(rows))
+		if (l->takes_none || strcmp(rows->fault->sqlstate, "TM001") == 0 ||
+			db_outcome_unknown(rows))
 			l->again = true;
 		else if (e->code != ERR_CANCELLED)
 			log_error("a run's progress was not stored", LOG_STR("run", l->run.id),
@@ -453,6 +467,7 @@ static void look_on_written(
 		look_done(l);
 		return;
 	}
+	l->takes_none = false;
 	app_changed(l->app);
 	sched_queued(l->app->sched, plan_queue(l->plan));
 	l->again |= plan_leaves(l->plan);

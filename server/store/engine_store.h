@@ -57,7 +57,8 @@ void engine_store_cache_find(struct db_unit *u, struct str project_id, const str
 	const struct str *images, const int64_t *ages, size_t n);
 void engine_store_cache_keys(
 	struct db_unit *u, const struct str *ids, const struct str *keys, size_t n);
-/* As engine_store_take, and each says so; fails the unit with TM001 when a source is gone. */
+/* As engine_store_take, and each says so; fails the unit with TM004 when a source is gone,
+ * or somebody is about to remove it. */
 void engine_store_cache_take(
 	struct db_unit *u, const struct str *ids, const struct str *sources, size_t n);
 

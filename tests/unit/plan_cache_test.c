@@ -196,3 +196,38 @@ void test_plan_cache__only_what_needs_a_hit_is_left(void **state)
 	assert_true(plan_leaves(p.plan));
 	arena_drop(p.a);
 }
+
+void test_plan_cache__a_look_takes_only_so_much(void **state)
+{
+	struct planned p;
+	struct plan_cached other;
+
+	(void)state;
+	begin(&p);
+	p.run.cache_looked = true;
+	p.steps[1].needs.n = 0;
+	other = p.found;
+	p.found.rows = 9000;
+	other.rows = 1000;
+	p.steps[0].cached = &p.found;
+	p.steps[1].cached = &other;
+	make(&p);
+	check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_QUEUED);
+	assert_int_equal(plan_cached_rows(p.plan), 10000);
+	assert_false(plan_leaves(p.plan));
+	other.rows = 1001;
+	make(&p);
+	check_states(&p, STEP_SUCCEEDED, STEP_WAITING, STEP_WAITING);
+	assert_int_equal(plan_cached_rows(p.plan), 9000);
+	assert_true(plan_leaves(p.plan));
+	/* One alone may have more, or it would never be taken. */
+	p.steps[0].state = STEP_SUCCEEDED;
+	p.steps[0].cached = NULL;
+	other.rows = 1000000;
+	make(&p);
+	check_states(&p, STEP_SUCCEEDED, STEP_SUCCEEDED, STEP_QUEUED);
+	p.steps[1].cached = &p.none;
+	make(&p);
+	assert_int_equal(plan_cached_rows(p.plan), -1);
+	arena_drop(p.a);
+}
