@@ -12,15 +12,12 @@ FROM run r JOIN step s ON s.run_id = r.id WHERE r.id = $1 ORDER BY s.position;
 -- params: run_id text
 SELECT run_hold($1);
 
--- A run's own id stands in its spec only where ${run.id} has put it: nobody can have known it before.
+-- A run's own id stands in its spec only where ${run.id} has put it: nobody can have known it before. It has no number yet.
 -- name: rerun_insert :exec
 -- params: id text, source_id text, rerun_from text, actor text
-WITH counted AS (
-	UPDATE pipeline p SET runs = p.runs + 1 FROM run r WHERE r.id = $2 AND p.id = r.pipeline_id RETURNING p.runs
-)
 INSERT INTO run (id, project_id, pipeline_id, pipeline, number, admitted_at, spec, inputs, models, labels, repository, commit, trigger,
 	rerun_of, rerun_from, experiment_id, concurrency_group, concurrency_policy, created_by, look, no_cache)
-SELECT $1, r.project_id, r.pipeline_id, r.pipeline, coalesce((SELECT runs FROM counted), 0),
+SELECT $1, r.project_id, r.pipeline_id, r.pipeline, 0,
 	CASE WHEN r.concurrency_group IS NULL THEN now() END, replace(r.spec::text, r.id, $1)::jsonb, r.inputs, r.models, r.labels,
 	r.repository, r.commit, 'rerun', r.id, $3, e.id, r.concurrency_group, r.concurrency_policy, nullif($4, ''), true, r.no_cache OR $3 = 'start'
 FROM run r JOIN experiment e ON e.project_id = r.project_id AND e.name = r.pipeline WHERE r.id = $2;
@@ -44,6 +41,14 @@ SELECT x.id, $1, s.project_id, s.name, s.position, s.needs,
 	CASE WHEN x.taken THEN 'taken over from ' || (step_reuse(s, 'rerun') ->> 'run_id') ELSE '' END,
 	CASE WHEN x.taken THEN step_reuse(s, 'rerun') END, CASE WHEN x.taken THEN s.cache_key END, x.tracking_run, CASE WHEN x.taken THEN now() END
 FROM unnest($3::text[], $4::text[], $5::text[], $6::bool[]) AS x(id, source, tracking_run, taken) JOIN step s ON s.id = x.source;
+
+-- Last of all: until the end of the transaction no other run of the pipeline can begin.
+-- name: rerun_number :exec
+-- params: id text
+WITH counted AS (
+	UPDATE pipeline p SET runs = p.runs + 1 FROM run r WHERE r.id = $1 AND p.id = r.pipeline_id RETURNING p.runs
+)
+UPDATE run SET number = counted.runs FROM counted WHERE id = $1;
 
 -- name: rerun_tracking :exec
 -- params: id text, now_ms bigint

@@ -110,6 +110,7 @@ static void rerun_on_source(struct call *c, const struct db_rows *rows)
 	add_group_rules(c, u, r);
 	if (re->key_given)
 		call_key_add(c, u, c->object_id);
+	rerun_store_number(u, c->object_id);
 	db_send(u, DB_BULK, rerun_on_written, c); /* with files and metrics of any number */
 }
 

@@ -23,6 +23,11 @@ static void take_steps(struct db_unit *u, const struct rerun_steps *s, struct ar
 	engine_store_take(u, ids, sources, n);
 }
 
+void rerun_store_number(struct db_unit *u, struct str id)
+{
+	db_stmt(u, SQL_RERUN_NUMBER, DB_TEXT(id));
+}
+
 void rerun_store_add(struct db_unit *u, const struct rerun_row *r, int64_t now, struct arena *a)
 {
 	const struct rerun_steps *s = &r->steps;

@@ -17,8 +17,10 @@ struct rerun_row {
 	const char *from;
 	struct rerun_steps steps;
 };
-/* Run, steps and tracking runs, with their events. Fails the unit with SQLSTATE TM001 when the
- * source is gone. now: microseconds. */
+/* Run, steps and tracking runs, with their events, all but the run's number. Fails the unit with
+ * SQLSTATE TM001 when the source is gone. now: microseconds. */
 void rerun_store_add(struct db_unit *u, const struct rerun_row *r, int64_t now, struct arena *a);
+/* The last statement of the unit: it keeps others from launching runs of the pipeline. */
+void rerun_store_number(struct db_unit *u, struct str id);
 
 #endif

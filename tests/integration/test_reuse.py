@@ -1,16 +1,18 @@
 """What is not run again: steps that a run takes over from the one that it runs again, and steps that the cache has. Workers
 are real."""
+import contextlib
 import hashlib
 import json
 import os
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 import monitor_world
-from harness import SANITIZERS, program, until
+from harness import SANITIZERS, held, program, until
 from stack import Wire, Worker, join_token, pipeline, raw_log, steps_of, submit, wait_for_run
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -424,6 +426,60 @@ def test_combinations_differ_by_themselves_and_by_them_what_needs_them(api, work
             assert from_cache(steps) == ({"train.k-a", "train.k-b", "use"} if cached else set()), word
             text = api.get(f"/api/v1/steps/{steps['use']['id']}/outputs/said/said", expect=200).body.decode()
             assert text == said.format(word) and count(shared, "train") == (4 if word == "two" or cached else 2)
+
+
+@contextlib.contextmanager
+def slow(server, event, when):
+    """Statements with this event wait as long as the block lasts, each row of which this is true."""
+    server.sql(f"CREATE TABLE slow AS SELECT 1; CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+               f" WHILE {when} AND EXISTS (SELECT FROM slow) LOOP PERFORM pg_sleep(0.05); END LOOP; RETURN NEW; END $$;"
+               f" CREATE TRIGGER slow {event} FOR EACH ROW EXECUTE FUNCTION slow()")
+    try:
+        yield
+    finally:
+        server.sql("DELETE FROM slow")
+        server.sql("DROP FUNCTION slow CASCADE; DROP TABLE slow")
+
+
+def test_what_is_being_removed_is_run_again_and_holds_up_nobody(server, api, worker, shared):
+    source = pipeline("going", {"a": {"run": f"echo x >> {shared}/a", "cache": {}}})
+    old, _ = run_to_end(api, source)
+    with held(server.database, f"BEGIN; DELETE FROM run WHERE id = '{old['id']}'", "ROLLBACK"):
+        _, steps = run_to_end(api, source)
+        assert from_cache(steps) == set() and count(shared, "a") == 2
+        assert not [line for line in server.log().splitlines() if old["id"] in line and "not stored" in line]
+    server.sql(f"DELETE FROM run WHERE id <> '{old['id']}' AND pipeline = 'going'")
+    _, steps = run_to_end(api, source)
+    assert from_cache(steps) == {"a"}
+
+
+def test_what_takes_too_long_to_take_over_is_run(server, api, worker, shared):
+    source = pipeline("slow", {"a": {"run": f"echo x >> {shared}/a; echo x > $TIDEMILL_OUTPUT/f", "cache": {}, "outputs": {"f": {"path": "f"}}}})
+    run_to_end(api, source)
+    with slow(server, "BEFORE INSERT ON step_output", "EXISTS (SELECT FROM step WHERE id = NEW.step_id AND attempts = 0)"):
+        _, steps = run_to_end(api, source)
+    assert from_cache(steps) == set() and count(shared, "a") == 2
+    _, steps = run_to_end(api, source)
+    assert from_cache(steps) == {"a"}
+
+
+def test_runs_begin_while_one_of_their_pipeline_is_run_again(server, api, worker, shared):
+    """That may take long: what is taken over has any number of files."""
+    source = flaky(shared)
+    api.put("/api/v1/projects/demo/pipelines/flaky", {"source": source}, expect=(200, 201))
+    run = api.post("/api/v1/projects/demo/runs", {"pipeline": "flaky"}, expect=201).json()
+    old, _ = ended(api, run, "failed")
+    (shared / "ok").touch()
+    got = {}
+    again = threading.Thread(target=lambda: got.update(rerun(server.client(server.token), old)))
+    with slow(server, "BEFORE INSERT ON step_output", "EXISTS (SELECT FROM step WHERE id = NEW.step_id AND attempts = 0)"):
+        again.start()
+        until(lambda: server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+        beside = api.post("/api/v1/projects/demo/runs", {"pipeline": "flaky"}, expect=201).json()
+        ended(api, beside, "succeeded")
+    again.join(30)
+    ended(api, got, "succeeded")
+    assert (run["number"], beside["number"], got["number"]) == (run["number"], run["number"] + 1, run["number"] + 2)
 
 
 def test_which_image_it_ran_in(server, api):
