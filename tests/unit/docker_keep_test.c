@@ -130,10 +130,12 @@ void test_docker_keep__references_survive_a_restart(void **state)
 	docker_keep_drop(&p.keep, "att_here");
 	again(&p); /* written at the end */
 	assert_int_equal(p.keep.all[0].n_attempts, 0);
-	/* Both names go before it is forgotten. */
-	docker_keep_unname(&p.keep, &p.keep.all[0]);
+	/* Both names go before it is forgotten, in any order. */
+	docker_keep_unname(&p.keep, &p.keep.all[0], "r/other:1");
+	docker_keep_unname(&p.keep, &p.keep.all[0], "r/a:1");
 	assert_int_equal(p.keep.n, 2);
-	docker_keep_unname(&p.keep, &p.keep.all[0]);
+	assert_string_equal(p.keep.all[0].names[0], "r/a@sha256:12");
+	docker_keep_unname(&p.keep, &p.keep.all[0], "r/a@sha256:12");
 	assert_int_equal(p.keep.n, 1);
 	assert_string_equal(p.keep.all[0].id, B);
 	tear_down(&p);
@@ -141,7 +143,9 @@ void test_docker_keep__references_survive_a_restart(void **state)
 
 void test_docker_keep__a_damaged_list_removes_nothing(void **state)
 {
-	static const char *const bad[] = { "", "{", "{\"images\":[{\"id\":1}]}", "[]" };
+	static const char *const bad[] = { "", "{", "{\"images\":[{\"id\":1}]}", "[]",
+		"{\"images\":[{\"id\":\"sha256:aa\",\"names\":[],"
+		"\"used_at\":\"2026-01-01T00:00:00Z\"}]}" };
 	struct place p;
 	struct err e;
 

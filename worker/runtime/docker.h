@@ -37,6 +37,8 @@ struct docker_gc {
 	struct loop_timer look;
 	struct fetch *request; /* a round is under way */
 	char id[80], name[DOCKER_IMAGE_MAX]; /* of the image that it is about */
+	int64_t used_at; /* of that, when it was chosen */
+	bool soon; /* the next look is near */
 	bool wanted; /* a pull has found no space: all goes that is not used */
 	bool forced; /* the round under way is one for that */
 	double used, began; /* percent: now, when the round began */
@@ -45,6 +47,7 @@ struct docker_gc {
 	void *changed_arg;
 	bool short_of; /* above the high mark, and nothing is left to be removed */
 	char said[200];
+	char trouble[300]; /* what could not be removed lately, and why; "" */
 };
 
 struct docker {
@@ -59,6 +62,7 @@ struct docker {
 	char root[512]; /* the daemon's folder, as a probe has told; "" */
 	struct map *ends; /* attempts whose end is not explained yet: docker_poll.c */
 	bool host_gateway, closing;
+	int64_t unsure; /* clock_elapsed until which containers may appear that nobody waits for */
 	/* As far as a probe has told: */
 	bool remapped; /* the daemon maps user ids */
 	bool podman; /* containers belong to nobody but their monitors */

@@ -9,6 +9,7 @@
 enum { LOOK_MS = 60000, SOON_MS = 200, NEVER = 100 };
 #define REMOVE_TIMEOUT (300 * INT64_C(1000000))
 #define SAID_FOR       (60 * 60 * CLOCK_SECOND)
+#define FAILED_FOR     (10 * 60 * CLOCK_SECOND)
 
 /* Look → (above the high mark) the oldest: is it still that image? → remove → measure → the next.
  */
@@ -60,14 +61,32 @@ void docker_gc_close(struct docker *d)
 
 void docker_gc_soon(struct docker *d)
 {
-	if (d->gc.high < NEVER && d->keep->path != NULL && d->gc.request == NULL && !d->closing)
-		loop_timer_set(&d->gc.look, SOON_MS);
+	if (d->gc.high >= NEVER || d->keep->path == NULL || d->gc.request != NULL || d->closing ||
+		d->gc.soon)
+		return; /* one that is near is not put off */
+	d->gc.soon = true;
+	loop_timer_set(&d->gc.look, SOON_MS);
+}
+
+/* But for those with which the daemon has had trouble not long ago. */
+static void gc_pass_none(struct docker *d)
+{
+	int64_t now = clock_elapsed(&clock_real);
+	bool any = false;
+
+	for (size_t i = 0; i < d->keep->n; i++) {
+		struct docker_kept *x = &d->keep->all[i];
+		x->passed = x->failed_at != 0 && now - x->failed_at < FAILED_FOR;
+		any = any || x->passed;
+	}
+	if (!any)
+		d->gc.trouble[0] = '\0';
 }
 
 bool docker_gc_force(struct docker *d)
 {
-	for (size_t i = 0; i < d->keep->n && d->gc.request == NULL; i++)
-		d->keep->all[i].passed = false;
+	if (d->gc.request == NULL)
+		gc_pass_none(d);
 	if (d->gc.high >= NEVER || docker_keep_oldest(d->keep) == NULL)
 		return false;
 	d->gc.wanted = true;
@@ -84,6 +103,7 @@ static void gc_look(void *arg)
 {
 	struct docker *d = arg;
 
+	d->gc.soon = false;
 	loop_timer_set(&d->gc.look, LOOK_MS);
 	if (d->gc.request != NULL)
 		return;
@@ -95,8 +115,7 @@ static void gc_look(void *arg)
 		gc_end(d, false);
 		return;
 	}
-	for (size_t i = 0; i < d->keep->n; i++)
-		d->keep->all[i].passed = false;
+	gc_pass_none(d);
 	d->gc.began = d->gc.used;
 	d->gc.bytes = 0;
 	gc_next(d);
@@ -114,6 +133,7 @@ static void gc_next(struct docker *d)
 	}
 	(void)str_print(d->gc.id, sizeof d->gc.id, "%s", x->id);
 	(void)str_print(d->gc.name, sizeof d->gc.name, "%s", x->names[x->n_names - 1]);
+	d->gc.used_at = x->used_at;
 	(void)str_print(path, sizeof path, "/images/%s/json", d->gc.name);
 	d->gc.request = fetch_start(d->http,
 		&(struct fetch_request){ .method = "GET",
@@ -128,16 +148,30 @@ static struct docker_kept *still_unused(struct docker *d)
 {
 	struct docker_kept *x = docker_keep_oldest(d->keep);
 
-	return x != NULL && strcmp(x->id, d->gc.id) == 0 &&
-			       strcmp(x->names[x->n_names - 1], d->gc.name) == 0
-		       ? x
-		       : NULL;
+	return x != NULL && strcmp(x->id, d->gc.id) == 0 && x->used_at == d->gc.used_at ? x : NULL;
 }
 
 static bool is_id(struct str found, const char *id)
 {
 	return str_is(found, id) ||
 	       (str_starts(str_c(id), STR("sha256:")) && str_is(found, id + 7));
+}
+
+/* Without a daemon the round is over; one that only has trouble with this image is asked for the
+ * others. */
+static void gc_failed(struct docker *d, struct docker_kept *x, const struct err *e)
+{
+	if (e->code == ERR_NETWORK || e->code == ERR_CANCELLED) {
+		gc_end(d, false);
+		return;
+	}
+	log_warn("image not removed", LOG_S("image", d->gc.name), LOG_E(e));
+	(void)str_print(d->gc.trouble, sizeof d->gc.trouble, "%.100s: %.150s", d->gc.name, e->msg);
+	if (x != NULL) {
+		x->passed = true;
+		x->failed_at = clock_elapsed(&clock_real);
+	}
+	gc_next(d);
 }
 
 static void gc_on_inspected(void *arg, const struct fetch_reply *reply, const struct err *failed)
@@ -160,10 +194,11 @@ static void gc_on_inspected(void *arg, const struct fetch_reply *reply, const st
 	if (x == NULL) {
 		gc_next(d);
 	} else if (gone || other) {
-		docker_keep_unname(d->keep, x); /* somebody else has done so, or pulled another */
+		docker_keep_unname(d->keep, x, d->gc.name); /* somebody else has done so, or pulled
+							       another */
 		gc_next(d);
 	} else if (rc < 0) {
-		gc_end(d, false);
+		gc_failed(d, x, &e);
 	} else {
 		(void)str_print(path, sizeof path, "/images/%s", d->gc.name);
 		d->gc.request = fetch_start(d->http,
@@ -195,17 +230,21 @@ static void gc_on_removed(void *arg, const struct fetch_reply *reply, const stru
 		d->gc.removed++;
 		d->gc.bytes += x->size;
 	}
-	if (x != NULL && (rc == 0 || e.code == ERR_NOT_FOUND)) {
-		docker_keep_unname(d->keep, x);
-	} else if (x != NULL) {
-		/* A container that is not ours uses it, or the daemon has trouble. */
-		log_debug("image not removed", LOG_S("image", d->gc.name), LOG_E(&e));
-		x->passed = true;
+	if (rc < 0 && e.code != ERR_NOT_FOUND && e.code != ERR_CONFLICT) {
+		gc_failed(d, x, &e);
+		return;
 	}
-	if (rc < 0 && e.code != ERR_NOT_FOUND && e.code != ERR_CONFLICT)
-		gc_end(d, false);
-	else
-		gc_next(d);
+	if (rc < 0 && e.code == ERR_CONFLICT) {
+		/* A container that is not ours uses it. */
+		log_debug("image not removed", LOG_S("image", d->gc.name), LOG_E(&e));
+		if (x != NULL)
+			x->passed = true;
+	} else if (x != NULL && x->n_attempts == 0 && x->used_at == d->gc.used_at) {
+		/* Else it was pulled again before the daemon has answered, or a next round finds
+		 * that it is gone. */
+		docker_keep_unname(d->keep, x, d->gc.name);
+	}
+	gc_next(d);
 }
 
 /* short_of: nothing more can be removed, and it is not enough. */
@@ -239,6 +278,9 @@ void docker_gc_say(const struct docker *d, char *out, size_t size)
 			"docker: its folder %.80s cannot be seen from here, so no image is removed "
 			"when its disk is full",
 			d->root);
+	else if (d->gc.short_of && d->gc.trouble[0] != '\0')
+		(void)str_print(out, size, "docker: its disk is %d %% full, and not removed is %s",
+			(int)d->gc.used, d->gc.trouble);
 	else if (d->gc.short_of)
 		(void)str_print(out, size,
 			"docker: its disk is %d %% full, and there is no image left that this "

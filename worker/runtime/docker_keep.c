@@ -22,7 +22,7 @@ struct row {
 static const struct field row_fields[] = {
 	{ "id", FIELD_STR, FIELD_REQUIRED, offsetof(struct row, id), .max = 79 },
 	{ "names", FIELD_LIST, FIELD_REQUIRED, offsetof(struct row, names), .item = FIELD_STR,
-		.item_max = DOCKER_IMAGE_MAX - 1, .max = DOCKER_KEEP_NAMES },
+		.item_max = DOCKER_IMAGE_MAX - 1, .min = 1, .max = DOCKER_KEEP_NAMES },
 	{ "attempts", FIELD_LIST, 0, offsetof(struct row, attempts), .item = FIELD_STR,
 		.item_max = RUNTIME_ID_MAX - 1, .max = ATTEMPTS_MAX },
 	{ "size", FIELD_INT, 0, offsetof(struct row, size), .max = INT64_MAX },
@@ -316,10 +316,14 @@ struct docker_kept *docker_keep_oldest(struct docker_keep *k)
 	return oldest;
 }
 
-void docker_keep_unname(struct docker_keep *k, struct docker_kept *x)
+void docker_keep_unname(struct docker_keep *k, struct docker_kept *x, const char *name)
 {
-	if (x->n_names > 0)
-		x->n_names--;
+	for (size_t i = 0; i < x->n_names; i++) {
+		if (strcmp(x->names[i], name) != 0)
+			continue;
+		memmove(x->names + i, x->names + i + 1, (--x->n_names - i) * sizeof x->names[0]);
+		break;
+	}
 	if (x->n_names == 0) {
 		mem_free(x->attempts);
 		*x = k->all[--k->n];

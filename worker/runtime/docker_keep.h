@@ -18,6 +18,7 @@ struct docker_kept {
 	char (*attempts)[RUNTIME_ID_MAX]; /* that use it */
 	int64_t size, used_at; /* bytes; microseconds since 1970, later with every use */
 	bool passed; /* by the round that makes room: it cannot be removed now */
+	int64_t failed_at; /* clock_elapsed when the daemon last failed to remove it; 0: never */
 };
 
 struct docker_keep {
@@ -41,7 +42,7 @@ void docker_keep_use(struct docker_keep *k, const char *id, const char *attempt)
 void docker_keep_drop(struct docker_keep *k, const char *attempt);
 /* The one that nobody uses, was used longest ago and has not been passed; NULL: none. */
 struct docker_kept *docker_keep_oldest(struct docker_keep *k);
-/* The last of its names is not ours any more; without one it is forgotten, and so is `x`. */
-void docker_keep_unname(struct docker_keep *k, struct docker_kept *x);
+/* That name of it is not ours any more; without one it is forgotten, and so is `x`. */
+void docker_keep_unname(struct docker_keep *k, struct docker_kept *x, const char *name);
 
 #endif
