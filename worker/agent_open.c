@@ -311,6 +311,8 @@ static void on_about(void *arg, const struct runtime_about *about)
 	} else if (news) {
 		agent_changed(g);
 	}
+	if (about->unsure)
+		rt->listed = false;
 	if (about->ok && !rt->listed && g->adopted) {
 		g->waiting++;
 		runtime_list(rt->r, on_list, rt);

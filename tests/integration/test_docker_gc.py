@@ -239,6 +239,73 @@ def test_an_image_that_is_taken_away_is_pulled_again(server, plain, between, reg
         w.close()
 
 
+def answer(status, words):
+    body = json.dumps({"message": words}).encode()
+    return b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+def test_one_that_cannot_be_removed_keeps_no_other(server, plain, between, registries):  # noqa: F811
+    first, second = (f"{r.image}:1" for r in registries[:2])
+    w = worker_on(server, between(lambda head: answer(b"500 Internal Server Error", "layer is broken")
+                                  if head.startswith(b"DELETE /images/" + first.encode()) else None), disk_high=99)
+    try:
+        ids = [done(server, step(server, image, "true")) for image in (first, second)]
+        w.kill()
+        w.settings.update(TIDEMILL_DISK_HIGH="2", TIDEMILL_DISK_LOW="1")
+        w.start()
+        wait_for(lambda: ids[1] not in images(plain))
+        server.wait(lambda s: any(first in x and "layer is broken" in x for x in s.last_sync.get("warnings", [])), 60)
+        assert ids[0] in images(plain)
+        assert w.stop() == 0, w.text()
+    finally:
+        docker(plain, "rmi", first, check=False)
+        w.close()
+
+
+def test_an_image_that_is_there_and_is_not(server, plain, between):  # noqa: F811
+    """The daemon finds it and cannot make a container of it: it is not asked for ever."""
+    asked = []
+
+    def rule(head):
+        if head.startswith(b"POST /containers/create"):
+            asked.append(head)
+            return answer(b"404 Not Found", "No such image: x")
+    w = worker_on(server, between(rule))
+    try:
+        end = server.wait_end(step(server, "tidemill-test:1", "true"), 60)
+        assert end["state"] == "failed" and "No such image" in end["message"] and len(asked) == 4
+        assert w.stop() == 0, w.text()
+    finally:
+        w.close()
+
+
+@pytest.mark.parametrize("held", ["GET /images/", "POST /containers/create"])
+def test_a_cancel_waits_for_no_answer(server, plain, between, held):  # noqa: F811
+    """A container that the daemon makes after all never runs, and is removed."""
+    asked, go = [], threading.Event()
+
+    def rule(head):
+        if head.startswith(held.encode()):
+            asked.append(head)
+            go.wait(100)
+    w = worker_on(server, between(rule))
+    try:
+        a = step(server, "tidemill-test:1", "true")
+        wait_for(lambda: asked)
+        server.cancel(a)
+        assert server.wait_end(a, 30)["state"] == "cancelled"
+        wait_for(lambda: w.attempts() == [])
+        if held.startswith("POST"):  # it is made only now
+            mine = {"install": json.load(open(w.work + "/credential.json"))["worker_id"], "attempt": a, "step": "s", "epoch": "1", "ctl": "/x"}
+            docker(plain, "create", "--name", a, *(f"--label=tidemill.{k}={v}" for k, v in mine.items()), "tidemill-test:1", "true")
+        wait_for(lambda: a not in docker(plain, "ps", "-a", "--format", "{{.Names}}").split(), 60)
+        go.set()
+        assert w.stop() == 0, w.text()
+    finally:
+        go.set()
+        w.close()
+
+
 def test_a_removal_in_progress_is_waited_for(server, plain, between):  # noqa: F811
     """The daemon's 409 does not say that the container is gone."""
     asked = []

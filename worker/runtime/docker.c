@@ -205,6 +205,7 @@ static void probe_on_info(void *arg, const struct fetch_reply *reply, const stru
 		STR_ARG(jsn_get_str(jsn_get(info, "DockerRootDir"))));
 	if (!known)
 		docker_gc_soon(c->d);
+	about->unsure = clock_elapsed(&clock_real) < c->d->unsure;
 	docker_gc_say(c->d, about->storage, sizeof about->storage);
 	if (!about->survives_daemon)
 		(void)str_print(about->note, sizeof about->note,

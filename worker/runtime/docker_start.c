@@ -3,6 +3,7 @@
  * whose name is the attempt; start it. A name that is taken by the same attempt and epoch is our
  * own earlier try, and the flow goes on with it. A cancelled start removes what it has made.
  */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/num.h"
 #include "lib/loop/timer.h"
@@ -12,6 +13,7 @@
 
 #define CREATE_TIMEOUT (120 * INT64_C(1000000))
 #define START_TIMEOUT  (300 * INT64_C(1000000))
+#define UNSURE_FOR     (600 * CLOCK_SECOND)
 
 enum { PULLS_MAX = 3, ROOM_MS = 200 };
 enum { CANCEL_MS = 5000 }; /* for a daemon that does not answer, after a cancel */
@@ -24,8 +26,9 @@ struct start {
 	bool pulled, cancelled, made;
 	struct loop_timer room; /* waits for others to be removed */
 	bool roomed;
-	int pulls; /* an image may be taken away again before the container is made */
-	bool running; /* the daemon is asked to start it, which may take long */
+	int pulls, losses; /* an image may be taken away again before the container is made */
+	bool looking; /* the daemon is asked for the image, which makes nothing */
+	bool creating;
 	struct loop_timer patience;
 	runtime_note_cb *note;
 	struct err failure; /* what the container is removed for */
@@ -134,13 +137,18 @@ static void start_abandon(struct rtcall *c)
 	docker_call_abandon(c);
 }
 
-/* Whatever has become of the container, a remove ends it: the daemon does one after the other. */
+/* Whatever has become of the container, a remove ends it: the daemon does one after the other. One
+ * that is created only after that never runs, and is found by list. */
 static void start_give_up(void *arg)
 {
 	struct start *s = arg;
 
-	if (s->running && s->base.request != NULL)
-		fetch_cancel(s->base.request);
+	loop_timer_set(&s->patience, CANCEL_MS);
+	if (s->base.request == NULL)
+		return;
+	if (s->creating)
+		s->base.d->unsure = clock_elapsed(&clock_real) + UNSURE_FOR;
+	fetch_cancel(s->base.request);
 }
 
 void docker_start(struct runtime *r, const struct runtime_spec *spec, runtime_note_cb *note,
@@ -198,6 +206,8 @@ bool docker_start_cancel(struct docker *d, const char *attempt)
 	if (!s->cancelled)
 		loop_timer_set(&s->patience, CANCEL_MS);
 	s->cancelled = true;
+	if (s->looking && s->base.request != NULL)
+		fetch_cancel(s->base.request);
 	/* The other requests are short, and what they have made must be known. */
 	if (s->want.pull != NULL) {
 		docker_unwant_image(&s->want);
@@ -229,6 +239,7 @@ static void start_look_up_image(struct start *s)
 {
 	char path[DOCKER_PATH_MAX];
 
+	s->looking = true;
 	(void)str_print(path, sizeof path, "/images/%s/json", s->image);
 	docker_send(&s->base, &(struct docker_request){ .path = path }, start_on_image);
 }
@@ -240,6 +251,7 @@ static void start_on_image(void *arg, const struct fetch_reply *reply, const str
 	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
+	s->looking = false;
 	if (start_is_over(s))
 		return;
 	if (rc < 0 && e.code == ERR_NOT_FOUND && !s->pulled && s->pulls < PULLS_MAX) {
@@ -347,6 +359,7 @@ static void start_create(struct start *s)
 		(void)err_set(&e, ERR_TOO_LARGE, "the settings of the container are too large");
 		start_fail(s, RUNTIME_BLAME_SPEC, &e);
 	} else {
+		s->creating = true;
 		(void)str_print(path, sizeof path, "/containers/create?name=%s", s->spec->attempt);
 		docker_send(&s->base,
 			&(struct docker_request){ .method = "POST",
@@ -362,7 +375,7 @@ static void start_create(struct start *s)
 static bool lost_image(const struct start *s, const struct err *e)
 {
 	return e->code == ERR_NOT_FOUND && strcasestr(e->msg, "image") != NULL &&
-	       s->pulls < PULLS_MAX && !s->cancelled;
+	       s->losses < PULLS_MAX && !s->cancelled;
 }
 
 static void start_on_created(void *arg, const struct fetch_reply *reply, const struct err *failed)
@@ -372,6 +385,7 @@ static void start_on_created(void *arg, const struct fetch_reply *reply, const s
 	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
+	s->creating = false;
 	/* Podman has no code for a name that is taken. */
 	if (rc < 0 && (e.code == ERR_CONFLICT || strstr(e.msg, "is already in use") != NULL)) {
 		docker_send(&s->base,
@@ -381,6 +395,7 @@ static void start_on_created(void *arg, const struct fetch_reply *reply, const s
 		return;
 	}
 	if (rc < 0 && lost_image(s, &e)) {
+		s->losses++;
 		s->pulled = false;
 		start_look_up_image(s);
 		return;
@@ -436,7 +451,6 @@ static void start_run(struct start *s)
 {
 	char path[DOCKER_PATH_MAX];
 
-	s->running = true;
 	docker_send(&s->base,
 		&(struct docker_request){ .method = "POST",
 			.path = docker_path(path, s->spec->attempt, "/start"),
@@ -466,7 +480,6 @@ static void start_on_running(void *arg, const struct fetch_reply *reply, const s
 	struct err e;
 	int rc = docker_answer(&s->base, reply, failed, &e);
 
-	s->running = false;
 	if (rc < 0 && strstr(e.msg, "rlimit") != NULL && !s->base.d->low_limits) {
 		/* The daemon has less than we ask for, and may not raise it. */
 		log_warn("limits of steps are those of the container daemon", LOG_E(&e));

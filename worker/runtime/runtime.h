@@ -146,6 +146,7 @@ struct runtime_about {
 	char storage[256]; /* about the disk of its images; "" for nothing */
 	bool survives_daemon; /* attempts go on when the daemon restarts (docker: live-restore) */
 	bool gpus; /* GPUs can be given to attempts */
+	bool unsure; /* more may be made than anybody waits for: list tells what there is */
 };
 
 struct runtime_found {
