@@ -494,6 +494,20 @@ def test_full_disk_does_not_hide_the_end(tmp_path):
         subprocess.run(["umount", "-l", tmp_path / "small"], check=True)
 
 
+def test_the_count_of_output_survives_the_loss_of_its_page(init):
+    """As on a disk without room for a copy of it: the file is cut, and the next store faults."""
+    script = "echo one; while [ ! -e cut ]; do sleep 0.02; done; echo two >&2; echo three; while [ ! -e end ]; do sleep 0.02; done"
+    init.start("sh", "-c", script, options=["--workdir", init.ctl])
+    taken = init.ctl / "taken"
+    wait_for(lambda: taken.exists() and taken.read_bytes()[:16] == struct.pack("<QQ", 4, 0))
+    os.truncate(taken, 0)
+    (init.ctl / "cut").touch()
+    wait_for(lambda: not taken.exists())  # it would be believed if the init were killed now
+    (init.ctl / "end").touch()
+    assert init.wait() == 0
+    assert (init.status()["stdout_bytes"], init.status()["stderr_bytes"]) == ("10", "4")
+
+
 def test_deadman_ends_a_silent_attempt(init):
     (init.ctl / "alive").touch()
     init.start("sh", "-c", "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done",

@@ -40,7 +40,7 @@ struct init {
 	struct deadman deadman;
 	struct child child;
 	struct status status;
-	struct taken *taken;
+	struct taken taken, *told; /* told: as others find it (taken.h) */
 	bool ended; /* the command has been reaped */
 	int64_t kill_at; /* when what was asked to end is killed; 0: never */
 	int64_t usage_at; /* when to look at what the command uses; 0: never */
@@ -111,7 +111,7 @@ static bool settle(struct init *i)
 		return complain("signalfd");
 	if (spool_open(&spool, i->ctl, i->opt.rank, i->opt.max_log) < 0)
 		return complain(CTL_SPOOL);
-	i->taken = taken_open(i->ctl);
+	i->told = taken_open(i->ctl);
 	deadman_init(&i->deadman, i->ctl, i->opt.deadman_us);
 	return move_in(i);
 }
@@ -176,12 +176,14 @@ static void on_signal(struct init *i, int sig)
 }
 
 /* One piece of one pipe. */
-static void take_output(int *fd, enum frame_stream stream, uint64_t *count)
+static void take_output(struct init *i, int *fd, enum frame_stream stream)
 {
 	ssize_t got = spool_read(&spool, *fd, stream);
 
-	if (got > 0)
-		*count += (uint64_t)got;
+	if (got > 0) {
+		*(stream == FRAME_STDOUT ? &i->taken.out : &i->taken.err) += (uint64_t)got;
+		*i->told = i->taken;
+	}
 	if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
 		(void)close(*fd);
 		*fd = -1;
@@ -251,9 +253,9 @@ static void turn(struct init *i)
 	if (poll(p, 3, until(due, sizeof due / sizeof due[0])) < 0 && errno != EINTR)
 		(void)complain("poll");
 	if (p[1].revents != 0)
-		take_output(&i->child.out, FRAME_STDOUT, &i->taken->out);
+		take_output(i, &i->child.out, FRAME_STDOUT);
 	if (p[2].revents != 0)
-		take_output(&i->child.err, FRAME_STDERR, &i->taken->err);
+		take_output(i, &i->child.err, FRAME_STDERR);
 	for (int sig; (sig = next_signal(i)) != 0;)
 		if (sig == SIGCHLD)
 			reap(i);
@@ -327,8 +329,8 @@ static void write_last_status(struct init *i)
 	i->status.spool_bytes = spool.length;
 	i->status.dropped_bytes = spool.dropped;
 	i->status.lost_bytes = spool.lost;
-	i->status.stdout_bytes = i->taken->out;
-	i->status.stderr_bytes = i->taken->err;
+	i->status.stdout_bytes = i->taken.out;
+	i->status.stderr_bytes = i->taken.err;
 	if (i->usage_at != 0)
 		usage_write(i->ctl, calendar_now(i), true);
 	for (int tries = 0; status_write(i->ctl, &i->status, true) < 0; tries++) {

@@ -1,7 +1,8 @@
 /*
  * A shared mapping of a small file: a store is all that it costs, and nobody who watches the folder
  * is woken. Where the file system cannot give the page, at first or later (SIGBUS), memory of our
- * own takes its place, and the numbers are lost with us.
+ * own takes its place, and the numbers are lost with us: the file goes, since what it says would be
+ * held for all.
  */
 #include "worker/init/taken.h"
 
@@ -18,6 +19,7 @@ enum { PAGE = 4096 };
 
 static struct taken own;
 static void *page;
+static int folder;
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -28,6 +30,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,
 			-1, 0) == MAP_FAILED)
 		(void)signal(sig, SIG_DFL);
+	else
+		(void)unlinkat(folder, CTL_TAKEN, 0);
 }
 
 struct taken *taken_open(int dirfd)
@@ -46,6 +50,7 @@ struct taken *taken_open(int dirfd)
 	if (p == MAP_FAILED)
 		return &own;
 	page = p;
+	folder = dirfd;
 	(void)sigaction(SIGBUS, &act, NULL);
 	return p;
 }

@@ -8,7 +8,8 @@ struct taken {
 	uint64_t out, err; /* bytes */
 };
 
-/* Never NULL: without room on the disk it is memory of our own. */
+/* Never NULL: without room on the disk it is memory of our own. For writing whole values only: what
+ * stood there may be gone at any store. */
 struct taken *taken_open(int dirfd);
 
 #endif
