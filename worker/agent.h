@@ -60,6 +60,8 @@ struct agent {
 	struct loop_timer probe, ready;
 	int lock; /* of work-dir: one worker each */
 	char from[IP_TEXT_MAX]; /* our address as the last exchange had it; "": none yet */
+	int64_t relieved; /* when the cache was last told that the disk is full, loop_now(); 0:
+			     never */
 	int64_t renewed; /* the last exchange that was answered: when it was sent, loop_now(); 0:
 			    none */
 };

@@ -265,15 +265,29 @@ void agent_probe(struct agent *g)
 	}
 }
 
-/* Of the file system of our own folders: staged data that no attempt uses goes. */
-static void make_room(struct agent *g)
+/* Of the file system of our own folders. Any thread: the settings stay as they are. */
+static int64_t disk_excess(void *arg, bool begun)
 {
+	const struct agent *g = arg;
 	int64_t size = 0, available = 0, high = g->conf.disk_high, low = g->conf.disk_low;
 
-	if (g->cache == NULL || high >= 100 || !host_disk(g->conf.work_dir.p, &size, &available) ||
-		size - available <= size / 100 * high)
+	if (high >= 100 || !host_disk(g->conf.work_dir.p, &size, &available) ||
+		size - available <= size / 100 * (begun ? low : high))
+		return 0;
+	return size - available - size / 100 * low;
+}
+
+/* Staged data that no attempt uses goes; the cache is walked for that, so not at every probe. */
+static void make_room(struct agent *g)
+{
+	int64_t now = loop_now(g->loop);
+
+	if (g->cache == NULL ||
+		(g->relieved != 0 && now - g->relieved < PROBE_MS * INT64_C(1000)) ||
+		disk_excess(g, false) == 0)
 		return;
-	cache_spare(g->cache, size - available - size / 100 * low);
+	g->relieved = now;
+	cache_relieve(g->cache);
 }
 
 static void on_probe(void *arg)
@@ -460,7 +474,7 @@ static int open_client(struct agent *g, struct err *e)
 	if (g->http == NULL)
 		return -1;
 	const struct cache_args cache = { g->loop, g->http, path_in(g, "cache", dir),
-		g->conf.cache_max };
+		g->conf.cache_max, disk_excess, g };
 	g->cache = cache_new(&cache, e);
 	if (g->cache == NULL)
 		return -1;

@@ -28,7 +28,8 @@ struct cache {
 	int64_t max;
 	struct load *loads;
 	int holders;
-	int64_t spare; /* to be removed, for the sake of others on the disk */
+	cache_excess_fn *excess;
+	void *arg;
 	bool evicting, full; /* full: more may have come than may stay */
 	struct cache_evict evict;
 };
@@ -87,6 +88,8 @@ struct cache *cache_new(const struct cache_args *a, struct err *e)
 	c->http = a->http;
 	c->dir = mem_dup(a->dir);
 	c->max = a->max;
+	c->excess = a->excess;
+	c->arg = a->arg;
 	c->full = true;
 	evict_when_idle(c);
 	return c;
@@ -467,14 +470,14 @@ static void evict_when_idle(struct cache *c)
 	if (!c->full || c->evicting || c->holders != 0)
 		return;
 	c->full = false;
-	c->evict = (struct cache_evict){ .dir = c->dir, .max = c->max, .spare = c->spare };
-	c->spare = 0;
+	c->evict = (struct cache_evict){
+		.dir = c->dir, .max = c->max, .excess = c->excess, .arg = c->arg
+	};
 	c->evicting = work_submit(c->loop, run_evict, on_evicted, c, &e) == 0;
 }
 
-void cache_spare(struct cache *c, int64_t bytes)
+void cache_relieve(struct cache *c)
 {
-	c->spare = bytes;
 	c->full = true;
 	evict_when_idle(c);
 }

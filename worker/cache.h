@@ -20,6 +20,8 @@ struct cache_args {
 	struct fetch_client *http;
 	const char *dir; /* of the cache; made when it is not there */
 	int64_t max; /* bytes */
+	int64_t (*excess)(void *arg, bool begun); /* of the disk: cache_evict.h */
+	void *arg;
 };
 
 struct cache *cache_new(const struct cache_args *a, struct err *e) MUST_CHECK;
@@ -41,8 +43,8 @@ struct cache_wait *cache_get(struct cache *c, const struct cache_want *w, cache_
 	__attribute__((returns_nonnull));
 void cache_cancel(struct cache_wait *w); /* done comes soon, with ERR_CANCELLED */
 
-/* So many bytes of what no attempt uses are to go, soon: the disk is full. */
-void cache_spare(struct cache *c, int64_t bytes);
+/* The disk is full: what no attempt uses is to go, soon, as long as there is an excess. */
+void cache_relieve(struct cache *c);
 
 /* Nothing is removed between these. */
 void cache_hold(struct cache *c);

@@ -50,9 +50,22 @@ static int oldest_first(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
+static int64_t excess(const struct cache_evict *v, bool begun)
+{
+	return v->excess != NULL ? v->excess(v->arg, begun) : 0;
+}
+
+/* Others make room on the disk, too, so it is measured again each time. What is removed may show
+ * late there: not more goes than was too much at first. */
+static bool too_much(const struct cache_evict *v, int64_t low)
+{
+	return v->bytes > v->max || (v->bytes > low && excess(v, true) > 0);
+}
+
 void cache_evict_run(struct cache_evict *v)
 {
 	struct scan s = { .v = v };
+	int64_t low;
 	char root[PATH_MAX], full[PATH_MAX];
 	struct err e;
 
@@ -61,11 +74,10 @@ void cache_evict_run(struct cache_evict *v)
 		mem_free(s.all);
 		return;
 	}
-	if (v->bytes - v->spare < v->max)
-		v->max = v->bytes - v->spare;
-	if (v->bytes > v->max && s.n > 1)
+	if (s.n > 1)
 		qsort(s.all, s.n, sizeof *s.all, oldest_first);
-	for (size_t i = 0; i < s.n && v->bytes > v->max; i++)
+	low = v->bytes - excess(v, false);
+	for (size_t i = 0; i < s.n && too_much(v, low); i++)
 		if (str_print(full, sizeof full, "%s/%s", root, s.all[i].name) &&
 			unlink(full) == 0) {
 			v->bytes -= s.all[i].size;
