@@ -177,8 +177,10 @@ def test_what_the_gate_refused_takes_its_alias_only_by_force(server, api, data, 
     spec = {"subject": {"model": "strict", "alias": "blue"}, "columns": {"id": "id", "time": "t", "prediction": "p"}, "window": {"size": "1d"}}
     api.put(f"{BASE}/monitors/strict", {"apiVersion": "tidemill/v1", "kind": "Monitor", "metadata": {"name": "strict"}, "spec": spec},
             expect=200)
-    api.delete(f"{url}/blue", expect=204)
-    api.put(f"{url}/blue", {"version": 2}, expect=409)  # is watched
+    assert "the monitor strict watches" in api.delete(f"{url}/blue", expect=409).json()["detail"]
+    for number, expect in (1, 200), (2, 409):  # is watched
+        blue = {"If-Match": api.get(f"{url}/blue", expect=200).headers["ETag"]}
+        api.put(f"{url}/blue", {"version": number}, headers=blue, expect=expect)
     moved = api.put(f"{url}/champion", {"version": 2, "note": "the holdout was wrong", "force": True}, headers=tag, expect=200)
     assert moved.json()["number"] == 2
 
