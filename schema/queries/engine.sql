@@ -63,27 +63,26 @@ UPDATE step s SET spec = x.spec, written = s.spec, late = false FROM unnest($1::
 WHERE s.id = ANY ($1) AND s.id = x.id;
 
 -- What a step is that stands for another one: its outputs, params, tags and artifacts, none of them copied byte by byte, and
--- the last of its metrics, but for those of the host that it ran on.
+-- the last of its metrics, but for those of the host that it ran on unless it is compared by one.
 -- name: engine_take :exec
 -- params: ids text[], sources text[]
 WITH x AS (
-	SELECT x.id, f.id AS source, CASE WHEN f.joins THEN f.selected ELSE f.name END AS selected, f.outputs, t.id AS tracking_id, t.made, o.id AS source_tracking
+	SELECT x.id, s.metric, f.id AS source, CASE WHEN f.joins THEN f.selected ELSE f.name END AS selected, f.outputs, t.id AS tracking_id, t.made, o.id AS source_tracking
 	FROM unnest($1::text[], $2::text[]) AS x(id, source) JOIN step s ON s.id = x.id JOIN step f ON f.id = x.source
 	LEFT JOIN tracking_run t ON t.run_id = s.tracking_run LEFT JOIN tracking_run o ON o.run_id = f.tracking_run
 ), files AS (
 	INSERT INTO step_output (step_id, name, path, size, digest)
 	SELECT x.id, o.name, o.path, o.size, o.digest FROM x JOIN step_output o ON o.step_id = x.source ON CONFLICT DO NOTHING
 ), own AS MATERIALIZED (
-	SELECT l.* FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking JOIN metric_key k ON k.id = l.key_id
-	WHERE NOT starts_with(k.key, 'system/')
+	SELECT x.tracking_id, x.made, l.key_id, l.step, l.time, l.value, l.is_nan
+	FROM x JOIN metric_latest l ON l.tracking_id = x.source_tracking JOIN metric_key k ON k.id = l.key_id
+	WHERE NOT starts_with(k.key, 'system/') OR k.key = x.metric
 ), points AS (
 	INSERT INTO metric (made, tracking_id, key_id, step, time, value, is_nan)
-	SELECT x.made, x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
-	FROM x JOIN own l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+	SELECT made, tracking_id, key_id, step, time, value, is_nan FROM own ON CONFLICT DO NOTHING
 ), latest AS (
 	INSERT INTO metric_latest (tracking_id, key_id, step, time, value, is_nan)
-	SELECT x.tracking_id, l.key_id, l.step, l.time, l.value, l.is_nan
-	FROM x JOIN own l ON l.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
+	SELECT tracking_id, key_id, step, time, value, is_nan FROM own ON CONFLICT DO NOTHING
 ), params AS (
 	INSERT INTO param (tracking_id, key, value) SELECT x.tracking_id, p.key, p.value
 	FROM x JOIN param p ON p.tracking_id = x.source_tracking ON CONFLICT DO NOTHING
