@@ -1,11 +1,14 @@
 -- A run that runs another one again. What the new one shares with it is in the new one's rows from its first moment on: what
 -- becomes of the other one later does not matter to it.
 
--- The steps of the run, in order, and what of its models is gone.
+-- The steps of the run, in order, and what of its models is gone. overwritten: earlier releases have filled the step in, and
+-- kept nothing of what was written there.
 -- name: rerun_source :many
 -- params: run_id text
 SELECT r.state AS run_state, r.pipeline, r.concurrency_group, r.concurrency_policy, s.id, s.state,
-	(SELECT min(m.key) FROM jsonb_each_text(r.models) m WHERE NOT EXISTS (SELECT 1 FROM model_version v WHERE v.id = m.value)) AS gone
+	(SELECT min(m.key) FROM jsonb_each_text(r.models) m WHERE NOT EXISTS (SELECT 1 FROM model_version v WHERE v.id = m.value)) AS gone,
+	s.name, NOT s.late AND s.written IS NULL AND strpos(s.spec::text, '${steps.') = 0
+		AND strpos(r.spec #>> ARRAY['steps', coalesce(s.matrix_of, s.name)], '${steps.') > 0 AS overwritten
 FROM run r JOIN step s ON s.run_id = r.id WHERE r.id = $1 ORDER BY s.position;
 
 -- name: rerun_hold :exec
@@ -29,7 +32,8 @@ WITH images AS (
 )
 INSERT INTO run_dataset (run_id, name, version_id) SELECT $1, name, version_id FROM run_dataset WHERE run_id = $2;
 
--- Steps that are taken over are what they were; the others are as they were written.
+-- Steps that are taken over are what they were; the others are as they were written. The cache does not find those whose
+-- artifacts retention may have taken before.
 -- name: rerun_steps :exec
 -- params: id text, source_id text, ids text[], sources text[], tracking_runs text[], taken bool[]
 INSERT INTO step (id, run_id, project_id, name, position, needs, spec, written, late, joins, matrix, matrix_of, slots, metric, state,
@@ -39,8 +43,10 @@ SELECT x.id, $1, s.project_id, s.name, s.position, s.needs,
 	CASE WHEN x.taken THEN s.written END, NOT x.taken AND (s.late OR s.written IS NOT NULL), s.joins, s.matrix, s.matrix_of, s.slots,
 	s.metric, CASE WHEN x.taken THEN 'succeeded' ELSE 'waiting' END,
 	CASE WHEN x.taken THEN 'taken over from ' || (step_reuse(s, 'rerun') ->> 'run_id') ELSE '' END,
-	CASE WHEN x.taken THEN step_reuse(s, 'rerun') END, CASE WHEN x.taken THEN s.cache_key END, x.tracking_run, CASE WHEN x.taken THEN now() END
-FROM unnest($3::text[], $4::text[], $5::text[], $6::bool[]) AS x(id, source, tracking_run, taken) JOIN step s ON s.id = x.source;
+	CASE WHEN x.taken THEN step_reuse(s, 'rerun') END, CASE WHEN x.taken AND s.ended_at
+		> coalesce(now() - span_us(p.retention ->> 'artifacts') * interval '1 microsecond', '-infinity') THEN s.cache_key END, x.tracking_run, CASE WHEN x.taken THEN now() END
+FROM unnest($3::text[], $4::text[], $5::text[], $6::bool[]) AS x(id, source, tracking_run, taken) JOIN step s ON s.id = x.source
+JOIN project p ON p.id = s.project_id;
 
 -- Last of all: until the end of the transaction no other run of the pipeline can begin.
 -- name: rerun_number :exec

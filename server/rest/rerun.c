@@ -41,8 +41,9 @@ static bool is(const struct db_rows *r, size_t row, const char *column, const ch
 	return str_is(db_str(r, row, db_col(r, column)), value);
 }
 
-/* Steps that have succeeded need none that has not: they can be taken over as they are. */
-static void make_steps(struct call *c, const struct db_rows *r, bool all)
+/* False when one of them is to run and cannot be filled in anew. Steps that have succeeded need
+ * none that has not: they can be taken over as they are. */
+static bool make_steps(struct call *c, const struct db_rows *r, bool all)
 {
 	struct rerun_steps *s = &((struct rerun *)c->state)->row.steps;
 	char hex[ID_HEX + 1];
@@ -57,7 +58,17 @@ static void make_steps(struct call *c, const struct db_rows *r, bool all)
 		s->sources[i] = arena_str(c->arena, db_str(r, i, db_col(r, "id")));
 		s->tracking_runs[i] = arena_str(c->arena, str_c(id_hex(hex)));
 		s->taken[i] = !all && is(r, i, "state", "succeeded");
+		if (!s->taken[i] && db_bool(r, i, db_col(r, "overwritten"))) {
+			refuse(c,
+				arena_printf(c->arena,
+					"the step %.*s was filled in by an earlier release, which "
+					"did not keep what its file said; submit the pipeline",
+					STR_ARG(db_str(r, i, db_col(r, "name"))))
+					.p);
+			return false;
+		}
 	}
+	return true;
 }
 
 /* What the concurrency group of the run says of a new one, as of one that is submitted. */
@@ -98,7 +109,8 @@ static void rerun_on_source(struct call *c, const struct db_rows *rows)
 		return;
 	}
 	c->object_id = call_id(c, "run");
-	make_steps(c, r, in->from == RERUN_START);
+	if (!make_steps(c, r, in->from == RERUN_START))
+		return;
 	re->row.id = c->object_id;
 	re->row.source_id = re->source_id;
 	re->row.project_id = c->project_id;

@@ -208,6 +208,61 @@ def test_only_combinations_that_failed_run_again(server, api, worker, shared):
     fsck(server)
 
 
+def test_a_choice_by_a_figure_of_the_host_is_the_same_when_it_is_taken_over(server, api, worker, shared):
+    train = {"run": f"test $1 = 1 || test -e {shared}/ok", "matrix": {"values": {"k": [1, 2]}, "select": {
+        "metric": "system/cpu_utilization_percentage", "mode": "min"}}}
+    source = pipeline("hosts", {"train": {**train, "run": ["sh", "-c", train["run"], "x", "${matrix.k}"]}})
+    old, before = ended(api, submit(api, "demo", source), "failed")
+    put_metric = {"key": "system/cpu_utilization_percentage", "timestamp": 1, "step": 1}
+    for name, value in (("train.k-1", 3.5), ("train.k-2", 9)):
+        for key in (put_metric["key"], "system/other"):
+            api.post("/api/2.0/mlflow/runs/log-metric", {**put_metric, "key": key, "value": value, "run_id": before[name]["tracking_run"]},
+                     expect=200)
+    (shared / "ok").touch()
+    hand_over = rerun(api, old)
+    taken = next(s for s in steps_of(api, hand_over["id"]) if s["name"] == "train.k-1")
+    assert taken["metric_value"] == 3.5
+    tracked = api.get(f"/api/v1/tracking-runs/{taken['tracking_run']}", expect=200).json()
+    assert {m["key"]: m["value"] for m in tracked["metrics"]} == {put_metric["key"]: 3.5}
+
+
+def test_what_an_earlier_release_has_filled_in_is_not_filled_in_again(server, api, worker, shared):
+    """It kept nothing of what was written; what is taken over is as it was."""
+    old, steps = ended(api, submit(api, "demo", flaky(shared)), "failed")
+    server.sql(f"UPDATE step SET written = NULL WHERE id = '{steps['use']['id']}'")
+    said = rerun(api, old, expect=409)["detail"]
+    assert said.startswith("the step use was filled in by an earlier release"), said
+    assert rerun(api, old, expect=409, **{"from": "start"})["detail"] == said
+    server.sql(f"UPDATE step SET state = 'succeeded' WHERE id = '{steps['use']['id']}'")
+    _, after = ended(api, rerun(api, old), "succeeded")
+    assert {name for name, s in after.items() if "reused" in s} == {"make", "use"}
+    # Words that only look like it were never filled in.
+    source = pipeline("looks", {"a": {"run": f"echo '$${{steps.a.outputs.b}}'; test -e {shared}/never"}})
+    old, _ = ended(api, submit(api, "demo", source), "failed")
+    ended(api, rerun(api, old), "failed")
+
+
+def test_the_cache_does_not_find_what_was_taken_over_without_its_artifacts(server, api, worker, shared):
+    api.post("/api/v1/projects", {"name": "swept", "retention": {"artifacts": "1d"}}, expect=201)
+    source = pipeline("swept", {"make": {"run": f"echo x >> {shared}/make", "cache": {}},
+                                "use": {"needs": ["make"], "run": f"test -e {shared}/ok"}})
+
+    def go(age):
+        run, steps = ended(api, submit(api, "swept", source), "failed")
+        server.sql(f"INSERT INTO artifact (tracking_id, path, size, digest) SELECT t.id, 'a.txt', b.size, b.digest"
+                   f" FROM tracking_run t, (SELECT * FROM blob LIMIT 1) b WHERE t.step_id = '{steps['make']['id']}' ON CONFLICT DO NOTHING")
+        server.sql(f"UPDATE step SET ended_at = ended_at - interval '{age} hours' WHERE run_id = '{run['id']}'")
+        server.sql(f"UPDATE tracking_run SET end_time = end_time - {age} * 3600000 WHERE step_id = '{steps['make']['id']}'")
+        api.post("/api/v1/projects/swept/retention", expect=200)
+        again, _ = ended(api, rerun(api, run), "failed")
+        server.sql(f"UPDATE step SET cache_key = NULL WHERE run_id = '{run['id']}'")
+        _, after = ended(api, submit(api, "swept", source), "failed")
+        server.sql("UPDATE step SET cache_key = NULL WHERE project_id IN (SELECT id FROM project WHERE name = 'swept')")
+        return after["make"].get("reused", {}).get("by")
+    assert go(23) == "cache"
+    assert go(25) is None
+
+
 def test_what_a_newer_run_has_taken_over_is_kept(server, api, worker, shared):
     """By retention and by the collector of bytes: the new run has references of its own."""
     api.post("/api/v1/projects", {"name": "kept", "retention": {"runs": "1d", "artifacts": "1d"}}, expect=201)
