@@ -747,6 +747,29 @@ def test_usage_counts_what_has_elapsed(init, tmp_path, step):
     assert int(later) <= int(usage(init)["at_us"]) < int(first) + 60_000_000
 
 
+@pytest.mark.skipif(not AS_ROOT, reason="mounts a /proc of its own")
+def test_usage_on_a_host_with_many_processes(init, tmp_path):
+    """Ours are found, be they the first or the last."""
+    fill = """
+import os, sys
+def put(pid, parent, ticks):
+    os.mkdir(f"/proc/{pid}")
+    with open(f"/proc/{pid}/stat", "w") as f:
+        f.write(f"{pid} (a b) S {parent} " + "0 " * 9 + f"{ticks} 0 0 0 " + "0 " * 6 + "0 1 0")
+put(100, 1, 100)
+for n in range(12000):
+    put(1000 + n, 999, 100000)
+put(20000, 100, 200)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    options = ["--ctl", init.ctl, "--usage", "1", "--", "sleep", "60"]
+    script = 'mount -t tmpfs tmpfs /sys/fs/cgroup && mount -t tmpfs tmpfs /proc && exec "$@"'
+    init.process = subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh", sys.executable, "-c", fill,
+                                     INIT, *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    now = wait_for(lambda: usage(init), 60)
+    assert now["scope"] == "processes" and 3_000_000 <= int(now["cpu_us"]) < 4_000_000
+
+
 def test_no_usage_unless_asked(init):
     init.start("true").wait()
     assert not (init.ctl / "usage").exists()

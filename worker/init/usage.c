@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 8192, STAT_MAX = 1024, NET_MAX = 8192, SECTOR = 512 };
+enum { PROCESSES_MAX = 65536 /* of the host */, STAT_MAX = 1024, NET_MAX = 8192, SECTOR = 512 };
 
 /* Of /proc/PID/stat, counted from behind the name, which may hold anything. */
 enum { FIELD_PPID = 4, FIELD_UTIME = 14, FIELD_CSTIME = 17, FIELD_RSS = 24 };
