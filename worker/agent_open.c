@@ -198,6 +198,7 @@ static int open_docker(struct agent *g, const char *install, struct err *e)
 		.changed_arg = g,
 		.disk_high = (int)c->disk_high,
 		.disk_low = (int)c->disk_low,
+		.image_keep = c->image_keep,
 	};
 
 	return runtime_docker_new(g->loop, &docker, &g->runtimes[RUNTIME_DOCKER].r, e);

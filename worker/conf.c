@@ -87,6 +87,9 @@ const struct conf_row worker_conf_rows[] = {
 		       "recently used first; 100: never" },
 	{ "disk-low", CONF_INT, AT(disk_low), "80", .min = 0, .max = 100,
 		.doc = "Percent of its use at which that is enough" },
+	{ "image-keep", CONF_SPAN, AT(image_keep), "10m", .min = 0, .max = 365 * CLOCK_DAY,
+		.doc = "An image that was used within this time goes only when a pull finds no "
+		       "space" },
 	{ "cpus", CONF_TEXT, AT(cpus_text),
 		.doc = "CPU cores to offer; default: all that this process may use" },
 	{ "memory", CONF_SIZE, AT(memory), .min = 0, .max = INT64_MAX,

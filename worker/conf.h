@@ -14,7 +14,7 @@ struct worker_conf {
 	bool docker_rdma, docker_host_gateway, gang_host_network, allow_local_git, allow_http_git,
 		insecure_http;
 	int64_t docker_tmp, cache_max, memory, checkpoint_every, system_metrics_every, disk_high,
-		disk_low;
+		disk_low, image_keep;
 	double cpus; /* 0: what the host has */
 };
 

@@ -66,7 +66,7 @@ def small():
 def worker_on(server, d, **settings):  # noqa: F811
     w = Worker(server)
     w.settings = {"TIDEMILL_RUNTIMES": "docker", "TIDEMILL_DOCKER_SOCKET": d["socket"], "TIDEMILL_DOCKER_NETWORK": "none",
-                  **{f"TIDEMILL_{k.upper()}": str(v) for k, v in settings.items()}}
+                  "TIDEMILL_IMAGE_KEEP": "0s", **{f"TIDEMILL_{k.upper()}": str(v) for k, v in settings.items()}}
     return w.start()
 
 

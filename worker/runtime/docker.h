@@ -34,6 +34,7 @@ struct docker_keep;
 /* Making room on the daemon's disk: docker_gc.c. */
 struct docker_gc {
 	int high, low; /* percent of the disk */
+	int64_t spare; /* microseconds since the last use */
 	struct loop_timer look;
 	struct fetch *request; /* a round is under way */
 	char id[80], name[DOCKER_IMAGE_MAX]; /* of the image that it is about */

@@ -49,6 +49,7 @@ void docker_gc_open(struct docker *d, const struct runtime_docker_config *c)
 {
 	d->gc.high = c->disk_high > 0 ? c->disk_high : NEVER;
 	d->gc.low = c->disk_low;
+	d->gc.spare = c->image_keep;
 	d->gc.changed = c->changed;
 	d->gc.changed_arg = c->changed_arg;
 	loop_timer_init(&d->gc.look, d->calls.loop, gc_look, d);
@@ -121,9 +122,20 @@ static void gc_look(void *arg)
 	gc_next(d);
 }
 
-static void gc_next(struct docker *d)
+/* On a disk that other data have filled each step would pull its image anew: what was used just
+ * now stays, unless somebody waits for the space. */
+static const struct docker_kept *gc_oldest(struct docker *d)
 {
 	const struct docker_kept *x = docker_keep_oldest(d->keep);
+
+	return x == NULL || d->gc.forced || x->used_at <= clock_now(&clock_real) - d->gc.spare
+		       ? x
+		       : NULL;
+}
+
+static void gc_next(struct docker *d)
+{
+	const struct docker_kept *x = gc_oldest(d);
 	char path[DOCKER_PATH_MAX];
 
 	d->gc.used = percent_used(d->root);
@@ -284,7 +296,7 @@ void docker_gc_say(const struct docker *d, char *out, size_t size)
 	else if (d->gc.short_of)
 		(void)str_print(out, size,
 			"docker: its disk is %d %% full, and there is no image left that this "
-			"worker has pulled and no step uses",
+			"worker has pulled and no step uses or has just used",
 			(int)d->gc.used);
 	else if (d->gc.ended != 0 && clock_elapsed(&clock_real) - d->gc.ended < SAID_FOR)
 		(void)str_print(out, size, "%s", d->gc.said);

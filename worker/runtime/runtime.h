@@ -257,6 +257,7 @@ struct runtime_docker_config {
 	const char *attempts; /* with it: the folder of the attempts that are here */
 	void (*changed)(void *arg); /* probe has other to say of that disk; may be NULL */
 	void *changed_arg;
+	int64_t image_keep; /* microseconds since its last use in which an image stays */
 	int disk_high, disk_low; /* percent of its disk: images go above, until below; 100: never */
 	uid_t uid; /* who runs the steps; 0: 65534 */
 	gid_t gid;
