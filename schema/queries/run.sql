@@ -99,7 +99,7 @@ INSERT INTO param (tracking_id, key, value) SELECT c.id, 'matrix.' || m.key, m.v
 -- name: run_get :one
 -- params: id text
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, nullif(r.no_cache, false) AS no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
@@ -127,7 +127,7 @@ WITH page AS MATERIALIZED (
 		ORDER BY i.id DESC LIMIT $5)
 )
 SELECT r.id, j.name AS project, r.pipeline, r.number, r.state, r.reason, r.message, r.inputs, r.labels, r.repository, r.commit,
-	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, r.no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
+	r.trigger, r.trigger_key, r.rerun_of, r.rerun_from, nullif(r.no_cache, false) AS no_cache, r.decision_id, r.experiment_id, r.created_at, r.started_at, r.ended_at, r.version, r.cancel_requested_at,
 	coalesce(p.name, r.created_by) AS created_by, run_blocked(r) AS blocked,
 	(SELECT m.name || '/' || v.number FROM model_version v JOIN model m ON m.id = v.model_id WHERE v.run_id = r.id) AS model_version,
 	coalesce((SELECT jsonb_agg(jsonb_build_object('name', d.name, 'dataset', s.name, 'number', v.number, 'version_id', v.id)
