@@ -273,7 +273,7 @@ static const struct field metrics_spec_fields[] = {
 #define THIS cache_spec
 static const struct field cache_spec_fields[] = {
 	{ "by", FIELD_LIST, FIELD_OMIT_EMPTY, AT(by), .item = FIELD_ENUM, .names = cache_part_names,
-		.max = CACHE_PART_COUNT,
+		.min = 1, .max = CACHE_PART_COUNT,
 		.doc = "What must be the same beside command, variables and the rest of the step; "
 		       "all of them without it" },
 	{ "max_age", FIELD_SPAN, FIELD_OMIT_EMPTY, AT(max_age), .min = CLOCK_SECOND,
@@ -338,8 +338,8 @@ const struct field step_spec_fields[] = {
 static const struct field step_defaults_fields[] = {
 	{ RUNTIMES },
 	{ IMAGE },
-	{ "resources", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(resources), .sub = resources_fields,
-		.doc = "What a step needs that does not say" },
+	{ "resources", FIELD_OBJ, FIELD_OMIT_EMPTY, AT(resources), HAS(has_resources),
+		.sub = resources_fields, .doc = "What a step needs that does not say" },
 	{ ENVIRONMENT },
 	{ 0 },
 };

@@ -245,6 +245,7 @@ struct step_defaults {
 	struct list runtimes;
 	struct str image;
 	struct resources resources;
+	bool has_resources;
 	struct list env;
 };
 

@@ -114,8 +114,10 @@ static void merge_defaults(struct pipeline_spec *spec, struct arena *a)
 			if (s->image.n == 0)
 				*list_at(&s->runtimes, int, 0) = RUNTIME_PROCESS;
 		}
-		if (!s->has_resources)
+		if (!s->has_resources && d->has_resources) {
 			s->resources = d->resources;
+			s->has_resources = true; /* it is stored with them */
+		}
 		if (s->time_limit.text.n == 0)
 			s->time_limit = s->timeouts.run;
 		merge_env(s, &d->env, a);

@@ -547,6 +547,27 @@ def test_what_no_worker_can_be_given_fails_alone(server, admin, project, hand):
     assert failed["reason"] == "bad_assignment" and failed["message"], failed
 
 
+def test_what_steps_need_by_default_they_need_whenever_they_are_queued(server, admin, project, hand):
+    """At once, after another, by a condition, as a combination, and again."""
+    asked = "SELECT q.cpus, q.memory, q.gpus FROM queue q JOIN step s ON s.id = q.step_id WHERE s.run_id = '{}' AND s.name = '{}'"
+    run = submit(admin, project, pipeline({
+        "a": step(project, resources="{cpus: 0.5, memory: 16MiB}"), "plain": step(project), "after": step(project, needs="[a]"),
+        "given": step(project, **{"if": "'true'"}), "each": step(project, matrix="{values: {x: [1]}}")},
+        spec="  defaults: {resources: {cpus: 1.5, memory: 32MiB, gpus: 3}}\n"))
+    [a] = hand.take()
+    hand.finish(a)
+    for name in "plain", "after", "given", "each.x-1":
+        assert until(lambda: server.sql(asked.format(run["id"], name)), 15, 0.05, name) == [f"1.5|{32 << 20}|3"]
+    admin.post(f"/api/v1/runs/{run['id']}/cancel", expect=200)
+    again = submit(admin, project, pipeline({"a": step(project, retries="{user: 1, backoff: {first: 0s}}")}, spec="  defaults: {resources: {cpus: 1.5, memory: 32MiB}}\n"))
+    [a] = hand.take()
+    hand.finish(a, "failed", reason="exit_code", exit_code=1)
+    [a] = hand.take()
+    assert (a["number"], a["cpus"], a["memory"]) == (2, 1.5, 32 << 20)
+    hand.finish(a)
+    ended(admin, again, "succeeded")
+
+
 def test_cancel_at_the_moment_of_the_assignment(server, admin, project, hand):
     """The assignment is written, but not yet committed, when the cancellation looks: the step is not cancelled behind it."""
     server.sql("""
