@@ -9,7 +9,7 @@
 
 enum { POLL_US = 300000, POLL_EACH_US = 100000, POLL_MOST_US = 2000000 };
 
-int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e)
+int logs_last(struct cli *c, struct str step_id, int64_t lines, int64_t *ret_rank, struct err *e)
 {
 	struct log_options o = { .tail = lines };
 	struct api_call q = { .route = "steps.get", .params = { step_id } };
@@ -22,12 +22,15 @@ int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e)
 	struct tail t = {
 		.c = c, .o = &o, .step = jsn_get_str(jsn_get(r.root, "name")), .to = stderr
 	};
+	*ret_rank = -1;
 	rc = rank_list(c, r.root, &ranks, e);
 	if (rc == 0 && ranks.n != 0) {
 		t.rank = (int64_t)rank_cause(&ranks, jsn_get_str(jsn_get(r.root, "reason")));
 		t.attempt = list_at(&ranks, struct rank_row, t.rank)->attempt;
-		if (ranks.n > 1)
+		if (ranks.n > 1) {
+			*ret_rank = t.rank;
 			cli_say(c, "The end of the log of rank %lld:", (long long)t.rank);
+		}
 		rc = tail_show(&t, 0, e);
 	}
 	api_done(&r);

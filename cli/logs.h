@@ -18,7 +18,9 @@ struct log_options {
 
 /* All steps that have an attempt, in order; with `follow` until the run has ended. */
 int logs_run(struct cli *c, struct str run, const struct log_options *o, struct err *e) MUST_CHECK;
-/* The last lines of a step on stderr. */
-int logs_last(struct cli *c, struct str step_id, int64_t lines, struct err *e) MUST_CHECK;
+/* The last lines of a step on stderr; of several ranks, that which is the cause: *ret_rank, else
+ * -1. */
+int logs_last(struct cli *c, struct str step_id, int64_t lines, int64_t *ret_rank,
+	struct err *e) MUST_CHECK;
 
 #endif

@@ -170,15 +170,16 @@ int cmd_quota_set(struct cli *c, struct err *e)
 /* "public,internal", or as it is. */
 static void send_words(struct send *s, struct str given, const struct jsn *now)
 {
+	bool keeps = given.p == NULL;
 	struct str word;
 
-	if (given.p == NULL && now == NULL)
+	if (keeps && now == NULL)
 		return;
 	jsn_key(&s->w, "sensitivity");
 	jsn_list_begin(&s->w);
-	while (given.p != NULL && str_next(&given, ',', &word))
+	while (str_next(&given, ',', &word))
 		jsn_str(&s->w, str_trim(word));
-	for (size_t i = 0; given.p == NULL && i < jsn_count(now); i++)
+	for (size_t i = 0; keeps && i < jsn_count(now); i++)
 		jsn_str(&s->w, jsn_get_str(jsn_at(now, i)));
 	jsn_list_end(&s->w);
 }

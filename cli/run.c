@@ -84,6 +84,8 @@ static void explain_failure(struct cli *c, struct str run, bool logs_shown)
 	struct api_call q = { .route = "steps.list", .params = { run } };
 	struct failure f = { .arena = c->arena };
 	struct str more;
+	char of[32] = "";
+	int64_t rank;
 	struct err e;
 
 	if (c->quiet || api_each(c, &q, 0, on_failed_step, &f, &more, &e) < 0 || f.id.n == 0)
@@ -91,9 +93,12 @@ static void explain_failure(struct cli *c, struct str run, bool logs_shown)
 	cli_say(c, "Step %.*s failed: %.*s", STR_ARG(f.name), STR_ARG(f.message));
 	if (logs_shown)
 		return;
-	if (logs_last(c, f.id, LAST_LINES, &e) == 0)
-		cli_say(c, "The whole log: tidemill logs %.*s --step %.*s", STR_ARG(run),
-			STR_ARG(f.name));
+	if (logs_last(c, f.id, LAST_LINES, &rank, &e) < 0)
+		return;
+	if (rank >= 0)
+		(void)str_print(of, sizeof of, " --rank %lld", (long long)rank);
+	cli_say(c, "The whole log: tidemill logs %.*s --step %.*s%s", STR_ARG(run), STR_ARG(f.name),
+		of);
 }
 
 /* The gate's word on the version that the run registered. */

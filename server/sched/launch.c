@@ -111,6 +111,12 @@ static void launch_on_pipeline(void *arg, const struct db_rows *rows, const stru
 	f->path = column(f, &rows[0], "path");
 	f->ref = f->in->ref.n != 0 ? f->in->ref : column(f, &rows[0], "ref");
 	f->source = column(f, &rows[0], "source");
+	if (f->repository.n == 0 && f->in->ref.n != 0) {
+		(void)err_field(&f->err, "/ref",
+			"the pipeline has no repository of which this could be a commit");
+		launch_fail(f);
+		return;
+	}
 	if (f->repository.n != 0)
 		source_read(f->app, f->arena, f->repository, f->ref, f->path, launch_on_source, f);
 	else

@@ -945,12 +945,21 @@ def test_what_waits_says_why(real, tmp_path):
     real.run("queue", "why", "st_00000000000000000000000000", expect=3)
 
 
+def test_a_ref_of_what_has_no_repository_is_refused(real, tmp_path):
+    real.run("apply", "-f", write_pipeline(tmp_path, "homeless", "true"))
+    said = real.run("run", "submit", "homeless", "--ref", "main", expect=2).stderr
+    assert "/ref: the pipeline has no repository" in said, said
+
+
 def test_pools(real):
     made = real.json("pool", "set", "fast", "--sensitivity", "restricted, public")
     assert (made["policy"], made["sensitivity"], made["preemption"], made["workers"]) == ("auto", ["public", "restricted"], "none", 0)
     assert real.json("pool", "set", "fast", "--policy", "spread", "--preemption", "quota")["sensitivity"] == ["public", "restricted"]
+    assert real.json("pool", "set", "fast", "--sensitivity", "internal")["sensitivity"] == ["internal"]
+    assert "/sensitivity/1: must be one of" in real.run("pool", "set", "fast", "--sensitivity", "public,foo", expect=2).stderr
+    assert real.json("pool", "set", "fast", "--sensitivity", "restricted,public")["sensitivity"] == ["public", "restricted"]
     assert "fast\t0\tspread\tpublic,restricted\tquota\n" in real.run("pool", "list").stdout
-    assert real.json("pool", "show", "fast")["version"] == 2
+    assert real.json("pool", "show", "fast")["version"] == 4
     assert "/policy" in real.run("pool", "set", "fast", "--policy", "most", expect=2).stderr
     real.run("pool", "remove", "fast", "--yes")
     real.run("pool", "show", "fast", expect=3)

@@ -148,6 +148,8 @@ def test_one_that_fails_stops_all_and_is_named(api, workers):
     # What is said below of the end is said of the rank that is the cause.
     end = {line.split(None, 1)[0]: line.split(None, 1)[1] for line in shown.split("Step a failed")[1].splitlines() if len(line.split(None, 1)) == 2}
     assert (end["WORKER"], end["EXIT"]) == (attempts[1]["worker"], "3"), shown
+    waited = subprocess.run([str(program("tidemill")), "run", "wait", run["id"]], env=cli_env(api), capture_output=True, text=True, timeout=30)
+    assert f"The whole log: tidemill logs {run['id']} --step a --rank 1\n" in waited.stderr, waited
 
 
 def test_all_restart_together_from_the_checkpoint_of_rank_0(api, workers):

@@ -578,5 +578,6 @@ def test_what_cannot_be_meant_is_refused(api):
         e = api.post("/api/v1/projects/demo/runs", {"source": pipeline("p", {"a": {"run": ["true"], "cache": cache}})}, expect=422).json()
         assert [(x["pointer"], words in x["detail"]) for x in e["errors"]] == [("/source/spec/steps/a/cache" + field, True)], e
     refused({"by": ["code", "weather"]}, "/by/1", "code")
+    refused({"by": []}, "/by", "must not be empty")
     refused({"max_age": "0s"}, "/max_age", "at least")
     refused({"key": "x"}, "/key", "")
