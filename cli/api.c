@@ -51,6 +51,7 @@ int api_open(struct cli *c, struct err *e)
 	o.base_url = arena_dup(c->arena, c->server);
 	o.token = c->token.n != 0 ? arena_dup(c->arena, c->token) : NULL;
 	c->loop = loop_new();
+	loop_serves_nobody(c->loop);
 	c->client = fetch_client_new(c->loop, &o, e);
 	return c->client != NULL ? 0 : -1;
 }

@@ -86,6 +86,7 @@ static int local_open(struct local *l, const struct settings *conf, struct err *
 	if (l->app.pepper == NULL)
 		return -1;
 	l->app.loop = loop_new();
+	loop_serves_nobody(l->app.loop);
 	l->app.db = db_new(l->app.loop, &(struct db_conf){ .conninfo = conf->database_url.p,
 						.table = sql_table,
 						.count = SQL_COUNT,

@@ -301,6 +301,7 @@ int command_fsck(const struct settings *conf, bool deep, struct err *e)
 	int rc;
 
 	f = (struct fsck){ .loop = loop_new(), .deep = deep, .hash = hash_new(), .zip = zip_new() };
+	loop_serves_nobody(f.loop);
 	buf_init(&f.raw, LOG_CHUNK_RAW);
 	f.db = db_new(f.loop, &(struct db_conf){ .conninfo = conf->database_url.p,
 				      .name = "tidemill-fsck",

@@ -18,6 +18,7 @@ struct loop {
 	bool stop;
 	int64_t turn_us; /* when the first callback of this turn began; 0 between turns */
 	uint64_t slow_turns;
+	bool serves_nobody;
 	struct event *tick; /* for the earliest timer */
 	int64_t tick_us; /* when it will fire; INT64_MAX: not armed */
 	struct loop_timer **heap; /* 1 … timers; slot 0 is not used */

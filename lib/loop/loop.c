@@ -116,6 +116,11 @@ int64_t loop_now(const struct loop *l)
 	return l->turn_us != 0 ? l->turn_us : clock_elapsed(&clock_real);
 }
 
+void loop_serves_nobody(struct loop *l)
+{
+	l->serves_nobody = true;
+}
+
 uint64_t loop_slow_turns(const struct loop *l)
 {
 	return l->slow_turns;
@@ -135,7 +140,8 @@ void loop_step(struct loop *l, bool wait)
 	l->turn_us = 0;
 	if (took > LOOP_SLOW_MS * INT64_C(1000)) {
 		l->slow_turns++;
-		log_warn("the loop was blocked", LOG_I("ms", took / 1000));
+		if (!l->serves_nobody)
+			log_warn("the loop was blocked", LOG_I("ms", took / 1000));
 	}
 }
 

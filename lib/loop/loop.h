@@ -25,6 +25,8 @@ void loop_stop(struct loop *l); /* ends loop_run() after the current turn; from 
 void loop_step(struct loop *l, bool wait);
 /* Microseconds on clock_elapsed()'s clock at the start of this turn: cheap, for deadlines. */
 int64_t loop_now(const struct loop *l);
+/* Of a program that serves nobody: long turns hold up none, and are not warned of. */
+void loop_serves_nobody(struct loop *l);
 uint64_t loop_slow_turns(const struct loop *l); /* how many turns took more than LOOP_SLOW_MS */
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };

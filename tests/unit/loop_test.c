@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -226,14 +227,33 @@ static void on_slow(void *arg)
 	loop_stop(arg);
 }
 
+/* How many bytes a slow turn says on stderr. */
+static off_t slow_says(struct loop *l)
+{
+	FILE *said = tmpfile();
+	int saved = dup(STDERR_FILENO);
+
+	assert_non_null(said);
+	assert_true(saved >= 0 && dup2(fileno(said), STDERR_FILENO) >= 0);
+	loop_defer(l, on_slow, l);
+	loop_run(l);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	off_t n = lseek(fileno(said), 0, SEEK_END);
+	(void)fclose(said);
+	return n;
+}
+
 void test_loop__watchdog_counts_slow_turns(void **state)
 {
 	struct loop *l = loop_new();
 
 	(void)state;
-	loop_defer(l, on_slow, l);
-	loop_run(l);
+	assert_true(slow_says(l) > 0);
 	assert_int_equal(loop_slow_turns(l), 1);
+	loop_serves_nobody(l);
+	assert_true(slow_says(l) == 0);
+	assert_int_equal(loop_slow_turns(l), 2);
 	loop_free(l);
 }
 
