@@ -57,6 +57,8 @@ void control_kill(const struct control_init *i)
 {
 	if (!i->same_boot)
 		return;
+	/* It must not see the end of the command and take it for one that came by itself. */
+	(void)signal_process(i->pid, i->start, SIGSTOP);
 	if (i->command > 1 && i->command_start != 0 && start_of(i->command) == i->command_start)
 		(void)kill(-i->command, SIGKILL);
 	(void)signal_process(i->pid, i->start, SIGKILL);
