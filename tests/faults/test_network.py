@@ -171,7 +171,7 @@ def what_it_came_to(server, project, run):
     out["files"] = sorted((f["path"], f["size"], f["digest"]) for f in api.get(f"{base}/models/model-{project}/versions/1/files").json()["items"])
     where = f"(SELECT id FROM project WHERE name = '{project}')"
     for name, sql in {
-        "metrics": f"SELECT k.key, m.step, m.value FROM metric m JOIN metric_key k ON k.id = m.key_id JOIN tracking_run t ON t.id = m.tracking_id WHERE t.project_id = {where} ORDER BY 1, 2",
+        "metrics": f"SELECT k.key, m.step, m.value FROM metric m JOIN metric_key k ON k.id = m.key_id JOIN tracking_run t ON t.id = m.tracking_id WHERE t.project_id = {where} AND k.key NOT LIKE 'system/%' ORDER BY 1, 2",  # figures of the host differ
         "params": f"SELECT p.key, p.value FROM param p JOIN tracking_run t ON t.id = p.tracking_id WHERE t.project_id = {where} ORDER BY 1",
         "rows": f"SELECT count(*), count(DISTINCT row_id), count(label) FROM observation o JOIN monitor_window w ON w.id = o.window_id JOIN monitor m ON m.id = w.monitor_id WHERE m.project_id = {where}",
         "windows": f"SELECT w.state, w.rows, w.labelled FROM monitor_window w JOIN monitor m ON m.id = w.monitor_id WHERE m.project_id = {where} ORDER BY w.start_at",
