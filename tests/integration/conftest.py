@@ -1,5 +1,6 @@
 """One PostgreSQL for all tests of a session, one server for each file of tests that asks for it."""
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,11 @@ def api(server):
 def project(api):
     api.post("/api/v1/projects", {"name": "demo"}, expect=201)
     return "demo"
+
+
+@pytest.fixture
+def shared():
+    """A folder that steps can write to."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-shared-", dir="/tmp") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from test_worker import BUILD, ROOT, Worker, built, gate, open_gate, server, sh, wait_for  # noqa: F401
+from test_worker import BUILD, ROOT, Worker, built, gate, open_gate, running, server, sh, wait_for  # noqa: F401
 
 SECOND, HOUR = 1_000_000, 3600 * 1_000_000
 
@@ -23,14 +23,8 @@ def worker(server):  # noqa: F811
     w.settings = {"LD_PRELOAD": os.path.join(BUILD, "libfake_clock.so"), "FAKE_CLOCK": w.offset,
                   "ASAN_OPTIONS": "verify_asan_link_order=0", "TIDEMILL_CHECKPOINT_EVERY": "1s",
                   "TIDEMILL_NVML_LIBRARY": os.path.join(BUILD, "libfake_nvml.so"), "FAKE_NVML_GPUS": "2", "FAKE_NVML_USE": use}
-    try:
-        yield w.start()
-        assert w.stop() == 0, w.text()
-        assert "ERROR: AddressSanitizer" not in w.text() and "runtime error" not in w.text(), w.text()
-    finally:
-        if os.environ.get("KEEP_LOG"):
-            print(w.text()[-6000:])
-        w.close()
+    with running(w):
+        yield w
 
 
 def set_clock(worker, us):

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_docker_runtime import attempt, daemon, root_tar  # noqa: E402,F401
-from test_worker import Worker, built, server, sh, wait_for  # noqa: E402,F401
+from test_worker import Worker, built, running, server, sh, wait_for  # noqa: E402,F401
 from registry import OwnRegistry, Registry  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a private daemon needs root")
@@ -138,12 +138,8 @@ def test_bytes_that_are_not_those_of_the_digest(attempt):  # noqa: F811
 def worker(server, daemon):  # noqa: F811
     w = Worker(server)
     w.settings = {"TIDEMILL_RUNTIMES": "docker", "TIDEMILL_DOCKER_SOCKET": daemon["socket"], "TIDEMILL_DOCKER_NETWORK": "none"}
-    try:
-        yield w.start()
-        assert w.stop() == 0, w.text()
-        assert "ERROR: AddressSanitizer" not in w.text() and "runtime error" not in w.text(), w.text()
-    finally:
-        w.close()
+    with running(w):
+        yield w
 
 
 def step(server, registry, script="true", **more):  # noqa: F811

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from docker_proxy import DockerProxy, connect  # noqa: E402
 from test_docker_runtime import BUILD, DOCKERD, ROOT, root_tar  # noqa: E402,F401
-from test_worker import Worker, built, server, sh, wait_for  # noqa: E402,F401
+from test_worker import Worker, built, running, server, sh, wait_for  # noqa: E402,F401
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a private daemon needs root")
 IMAGE = "tidemill-test:1"
@@ -62,14 +62,8 @@ def daemon():
 def worker(server, daemon):  # noqa: F811
     w = Worker(server)
     w.settings = {"TIDEMILL_RUNTIMES": "docker", "TIDEMILL_DOCKER_SOCKET": daemon.socket, "TIDEMILL_DOCKER_NETWORK": "none"}
-    try:
-        yield w.start()
-        assert w.stop() == 0, w.text()
-        assert "ERROR: AddressSanitizer" not in w.text() and "runtime error" not in w.text(), w.text()
-    finally:
-        if os.environ.get("KEEP_LOG"):
-            print(w.text()[-6000:])
-        w.close()
+    with running(w):
+        yield w
 
 
 def steps(server, scripts):  # noqa: F811

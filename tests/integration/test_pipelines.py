@@ -1,7 +1,5 @@
 """What steps make of each other: values, conditions, matrices. Workers are real, commands run as processes."""
 import os
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -16,14 +14,6 @@ pytestmark = pytest.mark.usefixtures("project")
 def worker(server):
     with Worker(server, "w1", cpus=8, join_token=join_token(server.admin())) as w:
         yield w
-
-
-@pytest.fixture
-def shared():
-    """A folder that steps can write to."""
-    with tempfile.TemporaryDirectory(prefix="tidemill-shared-", dir="/tmp") as name:
-        os.chmod(name, 0o777)
-        yield Path(name)
 
 
 def put(**files):

@@ -5,9 +5,7 @@ import hashlib
 import json
 import os
 import subprocess
-import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -22,14 +20,6 @@ pytestmark = pytest.mark.usefixtures("project")
 def worker(server):
     with Worker(server, "w1", cpus=8, join_token=join_token(server.admin())) as w:
         yield w
-
-
-@pytest.fixture
-def shared():
-    """A folder that steps can write to; a step fails as long as there is no file `ok`."""
-    with tempfile.TemporaryDirectory(prefix="tidemill-shared-", dir="/tmp") as name:
-        Path(name).chmod(0o777)
-        yield Path(name)
 
 
 def rerun(api, run, expect=201, **body):

@@ -82,9 +82,9 @@ def test_off_for_a_step(api, project, worker):
 
 
 def test_a_word_that_is_neither(api, project):
-    bad = api.post(f"/api/v1/projects/{project}/runs", {"source": pipeline("usage-bad", {"work": busy(1, metrics={"system": "no"})})},
+    bad = api.post(f"/api/v1/projects/{project}/runs", {"source": pipeline("usage-bad", {"train": busy(1, metrics={"system": "no"})})},
                    expect=422).json()
-    assert bad["errors"][0]["pointer"].endswith("/spec/steps/work/metrics/system"), bad
+    assert bad["errors"][0]["pointer"].endswith("/spec/steps/train/metrics/system"), bad
 
 
 def test_of_a_gang_each_rank(server, api, project, worker):

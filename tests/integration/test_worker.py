@@ -1,5 +1,6 @@
 """The real tidemill-worker with its `process` runtime, against a fake server in memory: what it is told to run, how it ends,
 and what is left when worker, server or network are away meanwhile."""
+import contextlib
 import json
 import os
 import pwd
@@ -102,18 +103,27 @@ def server():
     s.close()
 
 
-@pytest.fixture
-def worker(server):
-    w = Worker(server)
+def finish(w):
+    assert w.stop() == 0, w.text()
+    assert "ERROR: AddressSanitizer" not in w.text() and "runtime error" not in w.text(), w.text()
+
+
+@contextlib.contextmanager
+def running(w):
+    """Started, and at the end of the block ended in order."""
     try:
         yield w.start()
-        code = w.stop()
-        assert code == 0, w.text()
-        assert "ERROR: AddressSanitizer" not in w.text() and "runtime error" not in w.text(), w.text()
+        finish(w)
     finally:
         if os.environ.get("KEEP_LOG"):
             print(w.text()[-6000:])
         w.close()
+
+
+@pytest.fixture
+def worker(server):
+    with running(Worker(server)) as w:
+        yield w
 
 
 def sh(script):

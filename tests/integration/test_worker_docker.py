@@ -8,29 +8,18 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_docker_runtime import daemon  # noqa: E402,F401
-from test_worker import BUILD, ROOT, Worker, built, server, sh, wait_for  # noqa: E402,F401
+from test_worker import BUILD, ROOT, Worker, built, running, server, sh, wait_for  # noqa: E402,F401
 
 IMAGE = "tidemill-test:1"
 OUT = [{"name": "o", "path": "o", "kind": "files"}]
-
-
-def finish(worker):
-    code = worker.stop()
-    assert code == 0, worker.text()
-    assert "ERROR: AddressSanitizer" not in worker.text() and "runtime error" not in worker.text(), worker.text()
 
 
 @pytest.fixture
 def worker(server, daemon):  # noqa: F811
     w = Worker(server)
     w.settings = {"TIDEMILL_RUNTIMES": "docker,process", "TIDEMILL_DOCKER_SOCKET": daemon["socket"], "TIDEMILL_DOCKER_NETWORK": "none"}
-    try:
-        yield w.start()
-        finish(w)
-    finally:
-        if os.environ.get("KEEP_LOG"):
-            print(w.text()[-6000:])
-        w.close()
+    with running(w):
+        yield w
 
 
 def containers(daemon):  # noqa: F811
@@ -115,11 +104,8 @@ def gpu_worker(server):  # noqa: F811
     subprocess.run(["make", "-s", os.path.relpath(os.path.join(BUILD, "libfake_nvml.so"), ROOT)], cwd=ROOT, check=True)
     w = Worker(server)
     w.settings = {"TIDEMILL_NVML_LIBRARY": os.path.join(BUILD, "libfake_nvml.so"), "FAKE_NVML_GPUS": "2"}
-    try:
-        yield w.start()
-        finish(w)
-    finally:
-        w.close()
+    with running(w):
+        yield w
 
 
 def test_a_device_is_given_to_one_at_a_time(server, gpu_worker):  # noqa: F811
